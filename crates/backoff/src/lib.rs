@@ -1,0 +1,1 @@
+//! How long to wait before a retry, within a budget.

@@ -1,0 +1,1 @@
+//! Whether a channel may be tried now.

@@ -1,0 +1,1 @@
+//! The neutral shape of a conversation that every dialect translates through.

@@ -1,0 +1,1 @@
+//! The wire shapes callers and providers speak.

@@ -1,0 +1,1 @@
+//! A scripted provider over real HTTP for tests, demo, drills.

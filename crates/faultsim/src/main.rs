@@ -1,0 +1,2 @@
+//! The faultsim binary.
+fn main() {}

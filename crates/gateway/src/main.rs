@@ -1,0 +1,2 @@
+//! The backstop binary.
+fn main() {}

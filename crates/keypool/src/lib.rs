@@ -1,0 +1,1 @@
+//! Which key serves the next attempt.

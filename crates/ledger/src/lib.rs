@@ -1,0 +1,1 @@
+//! One row an attempt, one record a journey.

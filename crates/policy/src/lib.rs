@@ -1,0 +1,1 @@
+//! What comes after each failure of a request.

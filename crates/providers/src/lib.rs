@@ -1,0 +1,1 @@
+//! What an API account family needs on the wire.

@@ -1,0 +1,1 @@
+//! The listener that turns a caller's request into a journey.

@@ -1,0 +1,1 @@
+//! Live breakers, holds, budgets by id with the guards that settle them.

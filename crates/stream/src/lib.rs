@@ -1,0 +1,1 @@
+//! Where a stream's events begin, when it commits, how it ended.

@@ -1,0 +1,1 @@
+//! The client that carries one attempt to a provider.
