@@ -1,0 +1,168 @@
+//! What lands on the page, and what never does.
+
+use super::*;
+
+const CHANNELS: [Channel<'_>; 2] = [
+    Channel {
+        id: "openai/gpt-4o",
+        provider: "openai",
+        model: "gpt-4o",
+    },
+    Channel {
+        id: "anthropic/claude",
+        provider: "anthropic",
+        model: "claude",
+    },
+];
+
+fn configured() -> Metrics {
+    let metrics = Metrics::new();
+    metrics.configure(&Configured {
+        routes: &["fast"],
+        channels: &CHANNELS,
+    });
+    metrics
+}
+
+fn request(route: &str) -> RequestEnd<'_> {
+    RequestEnd {
+        route,
+        dialect: "openai-chat",
+        outcome: "success_after_fallback",
+        attempts: 3,
+        duration: Duration::from_millis(1_500),
+        first_output: Some(Duration::from_millis(30)),
+    }
+}
+
+fn attempt<'a>(provider: &'a str, model: &'a str) -> AttemptEnd<'a> {
+    AttemptEnd {
+        provider,
+        model,
+        class: None,
+        action: "fallback",
+        duration: Duration::from_millis(200),
+    }
+}
+
+/// Whether the page holds this line.
+fn has(metrics: &Metrics, line: &str) -> bool {
+    metrics.render().lines().any(|each| each == line)
+}
+
+#[test]
+fn each_fact_is_a_line_of_the_page() {
+    let metrics = configured();
+    metrics.request_ended(&request("fast"));
+    metrics.attempt_ended(&attempt("openai", "gpt-4o"));
+    metrics.attempt_ended(&AttemptEnd {
+        class: Some("rate_limit"),
+        action: "direct",
+        ..attempt("openai", "gpt-4o")
+    });
+    metrics.breaker_state("openai/gpt-4o", BreakerState::Open);
+    metrics.retry_budget_left("openai/gpt-4o", 7.5);
+    metrics.config_taken(4);
+    metrics.buffered(ByteCount::kib(2));
+    metrics.ledger_rows(3, 2);
+    for line in [
+        r#"backstop_requests_total{dialect="openai-chat",outcome="success_after_fallback",route="fast"} 1"#,
+        r#"backstop_attempts_total{action="fallback",class="success",model="gpt-4o",provider="openai"} 1"#,
+        r#"backstop_attempts_total{action="direct",class="rate_limit",model="gpt-4o",provider="openai"} 1"#,
+        r#"backstop_request_attempts_bucket{le="2"} 0"#,
+        r#"backstop_request_attempts_bucket{le="3"} 1"#,
+        r#"backstop_request_duration_seconds_sum{route="fast"} 1.5"#,
+        r#"backstop_time_to_first_output_seconds_sum{route="fast"} 0.03"#,
+        r#"backstop_attempt_duration_seconds_sum{model="gpt-4o",provider="openai"} 0.4"#,
+        r#"backstop_breaker_state{channel="openai/gpt-4o",state="closed"} 0"#,
+        r#"backstop_breaker_state{channel="openai/gpt-4o",state="open"} 1"#,
+        r#"backstop_retry_budget_left_retries{channel="openai/gpt-4o"} 7.5"#,
+        "backstop_config_last_reload_ok 1",
+        "backstop_config_version 4",
+        r#"backstop_config_reloads_total{result="taken"} 1"#,
+        r#"backstop_config_reloads_total{result="refused"} 0"#,
+        "backstop_buffered_bytes 2048",
+        "backstop_ledger_rows 2",
+        "backstop_ledger_rows_written_total 3",
+    ] {
+        assert!(has(&metrics, line), "{line}\n{}", metrics.render());
+    }
+}
+
+#[test]
+fn a_refused_configuration_shows_and_leaves_the_version() {
+    let metrics = configured();
+    metrics.config_taken(4);
+    metrics.config_refused();
+    assert!(has(&metrics, "backstop_config_last_reload_ok 0"));
+    assert!(has(&metrics, "backstop_config_version 4"));
+    assert!(has(
+        &metrics,
+        r#"backstop_config_reloads_total{result="refused"} 1"#
+    ));
+}
+
+#[test]
+fn a_request_is_in_flight_until_its_guard_goes() {
+    let metrics = configured();
+    let (one, two) = (metrics.request_started(), metrics.request_started());
+    assert!(has(&metrics, "backstop_requests_in_flight 2"));
+    drop(one);
+    drop(two);
+    assert!(has(&metrics, "backstop_requests_in_flight 0"));
+}
+
+#[test]
+fn a_hundred_thousand_invented_names_add_no_series() {
+    let metrics = configured();
+    metrics.request_ended(&request("invented"));
+    metrics.attempt_ended(&attempt("openai", "invented"));
+    metrics.attempt_ended(&attempt("invented", "invented"));
+    let before = metrics.render().lines().count();
+    for i in 0..100_000 {
+        let name = format!("invented-{i}");
+        metrics.request_ended(&request(&name));
+        metrics.attempt_ended(&attempt("openai", &name));
+        metrics.attempt_ended(&attempt(&name, &name));
+        metrics.breaker_state(&name, BreakerState::Open);
+        metrics.retry_budget_left(&name, 1.0);
+    }
+    let page = metrics.render();
+    assert_eq!(page.lines().count(), before);
+    assert!(!page.contains("invented"), "no text of a caller is a label");
+}
+
+#[test]
+fn gauges_of_a_channel_leave_with_it_and_its_counters_stay() {
+    let metrics = configured();
+    for channel in CHANNELS {
+        metrics.breaker_state(channel.id, BreakerState::Closed);
+        metrics.retry_budget_left(channel.id, 10.0);
+        metrics.attempt_ended(&attempt(channel.provider, channel.model));
+    }
+    metrics.configure(&Configured {
+        routes: &["fast"],
+        channels: &CHANNELS[..1],
+    });
+    // A request of the old configuration settles late.
+    metrics.breaker_state("anthropic/claude", BreakerState::Open);
+    let page = metrics.render();
+    assert!(page.contains(r#"channel="openai/gpt-4o""#));
+    assert!(!page.contains(r#"channel="anthropic/claude""#));
+    assert!(page.contains(r#"provider="anthropic""#));
+}
+
+#[test]
+fn every_metric_has_our_prefix_and_a_help_line() {
+    let metrics = configured();
+    metrics.request_ended(&request("fast"));
+    let page = metrics.render();
+    for line in page.lines() {
+        let name = line
+            .trim_start_matches("# HELP ")
+            .trim_start_matches("# TYPE ");
+        assert!(name.starts_with("backstop_"), "{line}");
+    }
+    let count = |mark: &str| page.lines().filter(|line| line.starts_with(mark)).count();
+    assert_eq!(count("# HELP "), count("# TYPE "));
+}
