@@ -91,10 +91,6 @@ impl RetryBudget {
 
     /// The retries that could be made at `now`, fractions included.
     #[must_use]
-    #[allow(
-        clippy::cast_precision_loss,
-        reason = "for eyes and gauges; the bucket itself counts in whole numbers"
-    )]
     pub fn balance(&self, now: Moment) -> f64 {
         let saved = (self.saved + self.earned(now)).min(self.params.credit);
         saved as f64 / RETRY as f64
@@ -130,8 +126,6 @@ impl RetryBudget {
 /// `value` in billionths, rounded to the nearest.
 #[allow(
     clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
     reason = "checked: at most 1e15, not negative"
 )]
 fn checked(field: &'static str, value: f64, limit: f64) -> Result<u64, Error> {
