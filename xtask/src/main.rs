@@ -1,2 +1,48 @@
-//! Chores.
-fn main() {}
+//! Chores of the workspace, in plain Rust: `cargo xtask <command>`.
+//!
+//! One command is one file with a `run`, and the doc line of its arguments is its help.
+//! A chore that was typed by hand three times belongs here.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "chores run on a developer's machine: they time their steps by the real clock"
+)]
+
+mod ci;
+mod sdk;
+mod shell;
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Chores of the workspace.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Ci(ci::Args),
+    Sdk(sdk::Args),
+    Tidy(tidy::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Ci(args) => ci::run(&args),
+        Command::Sdk(args) => sdk::run(&args),
+        Command::Tidy(args) => tidy::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
