@@ -20,9 +20,12 @@ pub(super) fn check(house: &House) -> Vec<Complaint> {
     complaints
 }
 
+/// How the first line of a private key in PEM form begins and ends.
+const PEM: (&str, &str) = ("-----BEGIN ", "PRIVATE KEY-----");
+
 /// The kind of key that a line seems to hold.
 fn secret(line: &str) -> Option<&'static str> {
-    if line.contains("-----BEGIN") && line.contains("PRIVATE KEY-----") {
+    if line.trim_start().starts_with(PEM.0) && line.contains(PEM.1) {
         return Some("a private key");
     }
     if tails(line, "AKIA").any(|t| run(t, is_upper_or_digit) == 16) {
@@ -50,11 +53,13 @@ fn run(text: &str, is: fn(char) -> bool) -> usize {
     text.chars().take_while(|c| is(*c)).count()
 }
 
-/// Real keys hold a long random part; the ones we make up are words with dashes between them.
+/// Real keys hold a long random part. The ones we make up are words with dashes between them, or
+/// count up, which no random part does.
 fn is_provider_key(tail: &str) -> bool {
     let token = &tail[..run(tail, is_token)];
     token.split(['-', '_']).any(|part| {
         part.len() >= 16
+            && !part.contains("0123456789")
             && part.contains(|c: char| c.is_ascii_digit())
             && part.contains(|c: char| c.is_ascii_alphabetic())
     })
@@ -80,7 +85,7 @@ mod tests {
         concat!("AK", "IA2E0A8F3B244C9986"),
         concat!("?key=AI", "zaSyA1234567890abcdefghijklmnopqrstu-"),
         concat!("-----BEGIN RSA PRIV", "ATE KEY-----"),
-        concat!("Bearer s", "k-svcacct-0123456789abcdef"),
+        concat!("Bearer s", "k-svcacct-7d0b93e1c4a8f265"),
     ];
 
     #[test]
@@ -102,7 +107,8 @@ mod tests {
             "sk-...",
             "export OPENAI_API_KEY=sk-your-own-key-goes-here",
             "sk-revoked-key-number-2",
-            "task-0123456789abcdef0",
+            "sk-proj-0123456789abcdef",
+            "task-7d0b93e1c4a8f265",
             "risk-free",
             "AKIA",
             "AIza",
