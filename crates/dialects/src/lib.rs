@@ -1,1 +1,44 @@
 //! The wire shapes callers and providers speak.
+//!
+//! A dialect is read in two ways. *Passing through*, when caller and provider speak the same one:
+//! [`read_envelope`] finds what the gateway must know, [`splice_request`] and [`add_member`]
+//! change exactly that, [`inspect_answer`] and [`StreamReader`] check what comes back; no tree is
+//! built. *Translating*, when they differ: through the neutral shapes of `backstop-chat`.
+//!
+//! Left to others: framing a stream (stream), choosing a channel (policy), what an error's class
+//! is (classifier), headers and addresses (providers).
+//!
+//! The one invariant: **a pass-through changes the named spans and no other byte; a translation
+//! that loses a part of the contract says which.**
+//!
+//! ```
+//! use backstop_dialects::{Dialect, Edits, read_envelope, splice_request};
+//!
+//! let body = br#"{"model": "fast", "top_p": 0.90}"#.as_slice().into();
+//! let envelope = read_envelope(Dialect::OpenAiChat, &body)?;
+//! let edits = Edits { model: Some("gpt-4o"), ..Edits::default() };
+//! let sent = splice_request(Dialect::OpenAiChat, &body, &envelope, &edits);
+//! assert_eq!(sent, br#"{"model": "gpt-4o", "top_p": 0.90}"#.as_slice());
+//! # Ok::<(), backstop_dialects::BadRequest>(())
+//! ```
+
+mod dialect;
+mod envelope;
+mod splice;
+
+mod answer;
+mod error;
+mod stream;
+
+mod anthropic_messages;
+mod openai_chat;
+
+mod json;
+mod scan;
+
+pub use answer::{AnswerFacts, Malformed, inspect_answer};
+pub use dialect::{Dialect, capabilities, capabilities_between};
+pub use envelope::{BadRequest, Envelope, Fallback, read_envelope};
+pub use error::{CallerError, ProviderError, error_body, error_event, error_type, read_error};
+pub use splice::{Edits, add_member, splice_request};
+pub use stream::{Reading, StreamReader};

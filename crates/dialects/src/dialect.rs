@@ -1,0 +1,88 @@
+//! The dialects and what each can carry.
+
+use std::fmt;
+
+use backstop_chat::{Capabilities, Need};
+use serde::{Deserialize, Serialize};
+
+/// A wire shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dialect {
+    /// OpenAI's `/v1/chat/completions` and the many servers that speak it.
+    #[serde(rename = "openai-chat")]
+    OpenAiChat,
+    /// Anthropic's `/v1/messages`.
+    AnthropicMessages,
+}
+
+impl Dialect {
+    /// The name used in configuration, trails and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenAiChat => "openai-chat",
+            Self::AnthropicMessages => "anthropic-messages",
+        }
+    }
+
+    /// Whether the caller must ask for token usage to get it at the end of a stream.
+    #[must_use]
+    pub const fn usage_is_asked_for(self) -> bool {
+        matches!(self, Self::OpenAiChat)
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What `dialect` can carry without loss, for a caller who speaks it too.
+#[must_use]
+pub fn capabilities(dialect: Dialect) -> Capabilities {
+    match dialect {
+        Dialect::OpenAiChat => Capabilities::all(),
+        Dialect::AnthropicMessages => Capabilities::all()
+            .without(Need::JsonObject)
+            .without(Need::Audio)
+            .without(Need::ManyChoices)
+            .without(Need::Logprobs),
+    }
+}
+
+/// What `upstream` can carry without loss for a caller who speaks `caller`: across dialects, what
+/// has no neutral shape stays behind.
+#[must_use]
+pub fn capabilities_between(caller: Dialect, upstream: Dialect) -> Capabilities {
+    let all = capabilities(upstream);
+    if caller == upstream {
+        return all;
+    }
+    all.without(Need::ProviderTools)
+        .without(Need::Audio)
+        .without(Need::Files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_spelled_as_it_serialises() {
+        for dialect in [Dialect::OpenAiChat, Dialect::AnthropicMessages] {
+            let name = serde_json::to_string(&dialect).expect("a plain enum");
+            assert_eq!(name, format!("\"{dialect}\""));
+        }
+    }
+
+    #[test]
+    fn what_only_one_dialect_knows_does_not_cross() {
+        let across = capabilities_between(Dialect::AnthropicMessages, Dialect::OpenAiChat);
+        assert!(!across.set.has(Need::ProviderTools));
+        assert!(across.set.has(Need::ParallelTools));
+        let same = capabilities_between(Dialect::AnthropicMessages, Dialect::AnthropicMessages);
+        assert!(same.set.has(Need::ProviderTools) && !same.set.has(Need::Logprobs));
+    }
+}

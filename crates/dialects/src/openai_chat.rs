@@ -1,0 +1,7 @@
+//! OpenAI's chat completions (platform.openai.com/docs/api-reference/chat, read 2026-09) and what
+//! the servers that speak it do differently.
+
+pub(crate) mod answer;
+pub(crate) mod error;
+pub(crate) mod stream;
+mod usage;

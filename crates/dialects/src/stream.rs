@@ -1,0 +1,96 @@
+//! What a stream's frames say, in the words every dialect shares.
+
+use backstop_chat::{Event, Usage};
+use backstop_stream::{Frame, Meaning, Sentinel};
+
+use crate::answer::Malformed;
+use crate::dialect::Dialect;
+use crate::{anthropic_messages, openai_chat};
+
+impl Dialect {
+    /// Whether a stream of this dialect can be whole without its end marker.
+    #[must_use]
+    pub const fn sentinel(self) -> Sentinel {
+        match self {
+            Self::OpenAiChat => Sentinel::Optional,
+            Self::AnthropicMessages => Sentinel::Required,
+        }
+    }
+}
+
+/// What one frame says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// What it does to the stream. [`Meaning::Usage`] is given only to a frame that can be left
+    /// out for a caller who did not ask for usage.
+    pub meaning: Meaning,
+    /// Tokens spent so far, when this frame reports any. A later reading replaces an earlier one.
+    pub usage: Option<Usage>,
+    /// What it says, in order. Empty unless the reader translates.
+    pub events: Vec<Event>,
+}
+
+impl Reading {
+    pub(crate) const fn of(meaning: Meaning) -> Self {
+        Self {
+            meaning,
+            usage: None,
+            events: Vec::new(),
+        }
+    }
+}
+
+/// Reads one attempt's frames. A new attempt gets a new reader.
+///
+/// ```
+/// use backstop_dialects::{Dialect, StreamReader};
+/// use backstop_stream::{Framer, Meaning};
+///
+/// let mut framer = Framer::default();
+/// framer.push(b"data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n".as_slice().into());
+/// let frame = framer.next()?.expect("a whole block");
+/// let reading = StreamReader::new(Dialect::OpenAiChat, false).read(&frame)?;
+/// assert_eq!(reading.meaning, Meaning::Output);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct StreamReader {
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    OpenAiChat(openai_chat::stream::Reader),
+    AnthropicMessages(anthropic_messages::stream::Reader),
+}
+
+impl StreamReader {
+    /// A reader of a stream in `dialect`; with `translate` it also gives the events. Without, it
+    /// only scans each frame once and copies nothing.
+    #[must_use]
+    pub fn new(dialect: Dialect, translate: bool) -> Self {
+        let state = match dialect {
+            Dialect::OpenAiChat => State::OpenAiChat(openai_chat::stream::Reader::new(translate)),
+            Dialect::AnthropicMessages => {
+                State::AnthropicMessages(anthropic_messages::stream::Reader::new(translate))
+            }
+        };
+        Self { state }
+    }
+
+    /// What `frame` says.
+    ///
+    /// # Errors
+    ///
+    /// The frame's data is not what the dialect allows there. In a frame without its blank line
+    /// this is the stump of a cut event.
+    pub fn read(&mut self, frame: &Frame) -> Result<Reading, Malformed> {
+        if frame.is_comment() || frame.data().is_empty() {
+            return Ok(Reading::of(Meaning::Comment));
+        }
+        match &mut self.state {
+            State::OpenAiChat(reader) => reader.read(frame.event(), frame.data()),
+            State::AnthropicMessages(reader) => reader.read(frame.data()),
+        }
+    }
+}
