@@ -187,6 +187,10 @@ impl Breaker {
     }
 
     /// Takes a permit back when nothing was learned. Needs no clock, so a guard can do it on drop.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a permit is handed back once; to take it is the point"
+    )]
     pub fn release(&mut self, permit: Permit) {
         if permit.term != self.term || permit.kind != Kind::Probe {
             return;
