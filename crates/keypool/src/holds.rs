@@ -411,6 +411,13 @@ impl Lease {
         &self.key
     }
 
+    /// Whether nothing was held when it was taken. Such a lease has no probe to free and no
+    /// suspension to end: only a refusal says anything to the holds.
+    #[must_use]
+    pub const fn is_unheld(&self) -> bool {
+        self.number == 0
+    }
+
     /// Whether this attempt goes to see whether the key came back.
     #[must_use]
     pub const fn is_probe(&self) -> bool {
