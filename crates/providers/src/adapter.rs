@@ -1,0 +1,183 @@
+//! The questions a kind of provider answers about its wire.
+
+use std::fmt;
+
+use backstop_classifier::Family;
+use backstop_dialects::Dialect;
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+
+use crate::{Call, Error, Provider};
+
+/// What we call ourselves.
+const OURS: HeaderValue = HeaderValue::from_static(concat!("backstop/", env!("CARGO_PKG_VERSION")));
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const SSE: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const ATTEMPT: HeaderName = HeaderName::from_static("x-backstop-attempt");
+
+/// How a request proves who pays for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signature {
+    /// `Authorization: Bearer <key>`.
+    Bearer,
+    /// The key alone in a header of the provider's own, such as `x-api-key`.
+    Header(&'static str),
+}
+
+/// What a kind of provider says about its wire. Quirks are answers here, never a match on a name
+/// elsewhere.
+pub trait Adapter: Send + Sync + fmt::Debug {
+    /// The wire shape of its requests and answers.
+    fn dialect(&self) -> Dialect;
+
+    /// Whose table of failures is read first.
+    fn family(&self) -> Family;
+
+    /// The path below the version, such as `/chat/completions`.
+    fn path(&self) -> &'static str;
+
+    /// The version segment that is added to an address which names none; empty when the provider
+    /// has no versions in its paths.
+    fn version(&self) -> &'static str {
+        "/v1"
+    }
+
+    /// Where the key goes.
+    fn signature(&self) -> Signature {
+        Signature::Bearer
+    }
+
+    /// The caller's headers that may travel on, in lower case.
+    fn forwards(&self) -> &'static [HeaderName] {
+        &[]
+    }
+
+    /// Those of [`forwards`](Self::forwards) that are lists, so that the operator's entries and the
+    /// caller's are both sent.
+    fn joins(&self) -> &'static [HeaderName] {
+        &[]
+    }
+
+    /// Headers of the provider's own, written before the caller's and the operator's.
+    ///
+    /// # Errors
+    /// When the call holds something that no header may carry.
+    fn own_headers(&self, _call: &Call<'_>, _headers: &mut HeaderMap) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// The whole request for one attempt: headers from nothing, the body as it was given.
+    ///
+    /// # Errors
+    /// When a key is needed and missing, or something cannot be written as a header.
+    fn build(&self, provider: &Provider, call: &Call<'_>) -> Result<Request<Bytes>, Error> {
+        let mut headers = HeaderMap::with_capacity(16);
+        headers.insert(CONTENT_TYPE, JSON);
+        headers.insert(ACCEPT, if call.stream { SSE } else { JSON });
+        headers.insert(USER_AGENT, OURS);
+        self.own_headers(call, &mut headers)?;
+        forward(self.forwards(), call.caller, &mut headers);
+        add_operators(self.joins(), provider.extra_headers(), &mut headers);
+        headers.insert(REQUEST_ID, request_id(call)?);
+        headers.insert(ATTEMPT, HeaderValue::from(call.attempt));
+        if let Some((name, value)) = self.signed(provider, call)? {
+            headers.insert(name, value);
+        }
+
+        let mut request = Request::new(call.body.clone());
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = provider.target().clone();
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+
+    /// The header that carries the key; `None` for a call without one to a provider that needs
+    /// none.
+    ///
+    /// # Errors
+    /// When a key is needed and missing, or cannot be written as a header.
+    fn signed(
+        &self,
+        provider: &Provider,
+        call: &Call<'_>,
+    ) -> Result<Option<(HeaderName, HeaderValue)>, Error> {
+        let Some(key) = call.key else {
+            return if provider.may_be_keyless() {
+                Ok(None)
+            } else {
+                Err(Error::KeyMissing {
+                    provider: provider.id().clone(),
+                })
+            };
+        };
+        let (name, value) = match self.signature() {
+            Signature::Bearer => (
+                AUTHORIZATION,
+                HeaderValue::from_maybe_shared(Bytes::from(
+                    ["Bearer ", key.expose()].concat().into_bytes(),
+                )),
+            ),
+            Signature::Header(name) => (
+                HeaderName::from_static(name),
+                HeaderValue::from_str(key.expose()),
+            ),
+        };
+        let mut value = value.map_err(|_| Error::KeyUnfit {
+            provider: provider.id().clone(),
+        })?;
+        value.set_sensitive(true);
+        Ok(Some((name, value)))
+    }
+}
+
+/// The request id as a header.
+pub(crate) fn request_id(call: &Call<'_>) -> Result<HeaderValue, Error> {
+    HeaderValue::from_str(call.request_id.as_str()).map_err(|_| Error::RequestId)
+}
+
+/// Takes over those of the caller's headers that are named.
+fn forward(names: &[HeaderName], caller: Option<&HeaderMap>, headers: &mut HeaderMap) {
+    let Some(caller) = caller else { return };
+    for name in names {
+        let mut values = caller.get_all(name).iter();
+        let Some(first) = values.next() else { continue };
+        headers.insert(name, first.clone());
+        for further in values {
+            headers.append(name, further.clone());
+        }
+    }
+}
+
+/// Writes the operator's headers over what is there, except for lists, which are joined.
+fn add_operators(joins: &[HeaderName], extra: &HeaderMap, headers: &mut HeaderMap) {
+    for name in extra.keys() {
+        if !joins.contains(name) {
+            headers.remove(name);
+        }
+        for value in extra.get_all(name) {
+            headers.append(name, value.clone());
+        }
+    }
+    for name in joins {
+        join(name, headers);
+    }
+}
+
+/// Several values of a list header as one, since not every server reads repeated headers.
+fn join(name: &HeaderName, headers: &mut HeaderMap) {
+    let mut values = headers.get_all(name).iter();
+    let (Some(first), Some(second)) = (values.next(), values.next()) else {
+        return;
+    };
+    let mut whole = first.as_bytes().to_vec();
+    for value in std::iter::once(second).chain(values) {
+        whole.push(b',');
+        whole.extend_from_slice(value.as_bytes());
+    }
+    if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(whole)) {
+        headers.insert(name, value);
+    }
+}

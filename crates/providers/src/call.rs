@@ -1,0 +1,40 @@
+//! One attempt, as its builder needs it.
+
+use backstop_units::{ModelName, RequestId, Secret};
+use bytes::Bytes;
+use http::HeaderMap;
+
+/// One attempt, as its builder needs it.
+#[derive(Debug, Clone)]
+pub struct Call<'a> {
+    /// The model as the provider names it. Dialects that carry it in the body have it there already.
+    pub model: &'a ModelName,
+    /// The body in the provider's dialect, exactly as it will be sent.
+    pub body: Bytes,
+    /// The key chosen for this attempt; `None` for a keyless provider.
+    pub key: Option<&'a Secret>,
+    /// Goes out as `x-request-id`, so that layers can be matched end to end.
+    pub request_id: &'a RequestId,
+    /// Goes out as `x-backstop-attempt`. Counts from 1 over all channels of the request.
+    pub attempt: u32,
+    /// Whether the answer is asked for as a stream.
+    pub stream: bool,
+    /// The caller's own headers. Only those the provider's adapter names are taken over.
+    pub caller: Option<&'a HeaderMap>,
+}
+
+impl<'a> Call<'a> {
+    /// A first attempt without key and without stream.
+    #[must_use]
+    pub fn new(model: &'a ModelName, body: Bytes, request_id: &'a RequestId) -> Self {
+        Self {
+            model,
+            body,
+            key: None,
+            request_id,
+            attempt: 1,
+            stream: false,
+            caller: None,
+        }
+    }
+}

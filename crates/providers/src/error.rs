@@ -1,0 +1,44 @@
+//! Why a provider cannot be made, or a request cannot be built.
+
+use backstop_units::ProviderId;
+use thiserror::Error;
+
+/// Why a provider cannot be made, or a request cannot be built. Never holds an address's text, a
+/// key or a header's value.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The address does not start with a scheme we speak.
+    #[error("an address starts with https:// or http://")]
+    AddressScheme,
+    /// The address names no host, or one that cannot be a host.
+    #[error("the address has no usable host")]
+    AddressHost,
+    /// The address holds `user:password@`.
+    #[error("an address holds no user name or password: keys belong in keys[]")]
+    AddressUser,
+    /// The address holds `?…` or `#…`.
+    #[error("an address holds no query and no fragment")]
+    AddressQuery,
+    /// The row has no address of its own, and none was given.
+    #[error("{kind} has no address of its own: base_url is needed")]
+    AddressMissing {
+        /// The registry row.
+        kind: &'static str,
+    },
+    /// The provider needs a key and the call has none.
+    #[error("{provider} needs a key")]
+    KeyMissing {
+        /// Who would have been called.
+        provider: ProviderId,
+    },
+    /// The key holds bytes that no header may carry.
+    #[error("the key chosen for {provider} holds characters that no header may carry")]
+    KeyUnfit {
+        /// Who would have been called.
+        provider: ProviderId,
+    },
+    /// The request id holds bytes that no header may carry.
+    #[error("the request id holds characters that no header may carry")]
+    RequestId,
+}

@@ -1,0 +1,81 @@
+//! OpenAI, and the many servers that speak its chat dialect.
+//!
+//! Docs: <https://platform.openai.com/docs/api-reference> (read 2026-11). Quirks:
+//! - `X-Client-Request-Id` lets OpenAI's support find a request by our id, also when no answer came
+//!   (API reference, "Debugging requests": ASCII, at most 512 characters). Sent to OpenAI alone.
+//! - An organisation or project may be chosen by header with a key that belongs to several (API
+//!   reference, "Authentication").
+
+use backstop_classifier::Family;
+use backstop_dialects::Dialect;
+use http::{HeaderMap, HeaderName};
+
+use crate::adapter::{Adapter, request_id};
+use crate::{Call, Error};
+
+const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-client-request-id");
+/// The longest id OpenAI takes in [`CLIENT_REQUEST_ID`].
+const CLIENT_REQUEST_ID_MAX: usize = 512;
+
+static FORWARDS: [HeaderName; 3] = [
+    HeaderName::from_static("openai-organization"),
+    HeaderName::from_static("openai-project"),
+    HeaderName::from_static("openai-beta"),
+];
+
+/// OpenAI itself.
+#[derive(Debug)]
+pub(crate) struct OpenAi;
+
+impl Adapter for OpenAi {
+    fn dialect(&self) -> Dialect {
+        Dialect::OpenAiChat
+    }
+
+    fn family(&self) -> Family {
+        Family::OpenAi
+    }
+
+    fn path(&self) -> &'static str {
+        "/chat/completions"
+    }
+
+    fn forwards(&self) -> &'static [HeaderName] {
+        &FORWARDS
+    }
+
+    fn own_headers(&self, call: &Call<'_>, headers: &mut HeaderMap) -> Result<(), Error> {
+        let id = call.request_id.as_str();
+        if id.is_ascii() && id.len() <= CLIENT_REQUEST_ID_MAX {
+            headers.insert(CLIENT_REQUEST_ID, request_id(call)?);
+        }
+        Ok(())
+    }
+}
+
+/// A server that speaks the same dialect and has no quirk in its requests.
+#[derive(Debug)]
+pub(crate) struct Compatible {
+    /// Whose table of failures is read first.
+    pub(crate) family: Family,
+    /// The version segment added to an address that names none.
+    pub(crate) version: &'static str,
+}
+
+impl Adapter for Compatible {
+    fn dialect(&self) -> Dialect {
+        Dialect::OpenAiChat
+    }
+
+    fn family(&self) -> Family {
+        self.family
+    }
+
+    fn path(&self) -> &'static str {
+        "/chat/completions"
+    }
+
+    fn version(&self) -> &'static str {
+        self.version
+    }
+}
