@@ -216,6 +216,17 @@ fn keys_that_others_had_refused_are_passed_by_while_there_is_another() {
 }
 
 #[test]
+fn a_new_round_leaves_out_a_key_that_was_revoked_meanwhile() {
+    let mut trip = Trip::new(three(), Walk::new(None));
+    for name in ["a", "b", "c"] {
+        assert_eq!(trip.next(), name);
+        trip.refuse(name, LIMITED, None);
+    }
+    trip.hold("a", REVOKED);
+    assert_eq!(trip.next(), "b");
+}
+
+#[test]
 fn a_suspended_key_is_chosen_as_the_probe_when_its_time_has_come() {
     let mut trip = Trip::new(three(), Walk::new(None));
     trip.hold("a", REVOKED);
