@@ -1,1 +1,41 @@
 //! The listener that turns a caller's request into a journey.
+//!
+//! This crate reads a caller's HTTP request within limits, has it planned, turns the crank of its
+//! journey ([`backstop_policy::Journey`]) and answers in the caller's dialect. It decides nothing
+//! about what follows a failure; it owns the order in which bytes, locks and clocks are touched.
+//!
+//! The invariant: a request is one future. Its journey, its upstream connection and its guards live
+//! in it, no task is spawned for it, and dropping it (the caller hung up) settles all of them.
+//!
+//! ```no_run
+//! # async fn example(parts: backstop_server::Parts) -> std::io::Result<()> {
+//! use backstop_server::{ConnectionLimits, Gateway, serve};
+//!
+//! let (gateway, _reloader) = Gateway::new(parts);
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+//! serve(listener, gateway, ConnectionLimits::default(), std::future::pending()).await
+//! # }
+//! ```
+
+mod answer;
+mod clock;
+mod drive;
+mod error;
+mod gateway;
+mod handle;
+mod intake;
+mod journal;
+mod models;
+mod outlet;
+mod request_id;
+mod scrub;
+mod serve;
+mod status;
+mod surface;
+mod terms;
+
+pub use clock::{Chance, Clock};
+pub use gateway::{Gateway, Parts, Reloader};
+pub use handle::handle;
+pub use outlet::AnswerBody;
+pub use serve::{ConnectionLimits, serve, serve_connection};

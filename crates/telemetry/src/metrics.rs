@@ -49,6 +49,8 @@ pub struct Metrics {
 pub struct Configured<'a> {
     /// Every route callers may name.
     pub routes: &'a [&'a str],
+    /// Every provider. Its models that no route lists count together.
+    pub providers: &'a [&'a str],
     /// Every channel of every route.
     pub channels: &'a [Channel<'a>],
 }
@@ -233,6 +235,9 @@ impl Metrics {
                 names.learn_route(route);
             }
             names.replace_channels(configured.channels.iter().map(|c| c.id));
+            for provider in configured.providers {
+                names.learn_provider(provider);
+            }
             for channel in configured.channels {
                 names.learn_model(channel.provider, channel.model);
             }

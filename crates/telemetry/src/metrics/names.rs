@@ -36,6 +36,12 @@ impl Names {
         self.channels = channels.take(CAP).map(Box::from).collect();
     }
 
+    pub(super) fn learn_provider(&mut self, provider: &str) {
+        if self.models.len() < CAP {
+            self.models.entry(provider.into()).or_default();
+        }
+    }
+
     pub(super) fn learn_model(&mut self, provider: &str, model: &str) {
         if self.pairs >= CAP {
             return;

@@ -1,0 +1,150 @@
+//! The decision table: what each class of failure permits, in one place.
+//!
+//! | class | same key again | rotate key | same-contract fallback | substitution | health |
+//! |---|---|---|---|---|---|
+//! | credential, quota, model access, model gone, region | never | at once, free | yes | yes | not counted |
+//! | rate limit | after the pool | after backoff, paid | yes | yes | ratio only |
+//! | transient | backoff, paid | no | yes | yes | counted |
+//! | timeout | no | no | yes | yes | counted |
+//! | malformed | no | no | verified channels | no | counted |
+//! | unknown | no | no | yes | no | not counted |
+//! | caller fault, cancelled | no | no | no | no | not counted |
+//!
+//! Kinds refine it: a context window that was too small may go on to a permitted other model with a
+//! larger one; a refusal by content policy goes nowhere that was not named for it; a rate limit that
+//! waiting can never meet is not waited for.
+
+use backstop_breaker::Outcome;
+use backstop_classifier::{Class, Kind, Verdict};
+use backstop_keypool::{Permanent, Refusal};
+
+/// What one failure permits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Conduct {
+    /// What may happen on the same channel.
+    pub repeat: Repeat,
+    /// Whether another channel of the same contract may follow.
+    pub fallback: Reach,
+    /// Whether another model may follow.
+    pub substitution: Reach,
+    /// What the channel's breaker learns.
+    pub health: Outcome,
+    /// What the key pool learns; `None`: the key is not to blame.
+    pub refusal: Option<Refusal>,
+}
+
+/// What may happen on the same channel after a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// Nothing.
+    Never,
+    /// The next living key at once, free of the retry budget.
+    NextKey,
+    /// Another key, or the same once all were tried, after backoff; paid.
+    Rotate,
+    /// Another key at once, never the same one, paid: waiting would not help.
+    RotateAtOnce,
+    /// The same key after backoff; paid.
+    SameKey,
+}
+
+/// How far a failure may be carried to other channels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Nowhere.
+    Closed,
+    /// To any candidate.
+    Open,
+    /// Only to a channel whose contract is verified.
+    Verified,
+    /// Only to a declared context window larger than the one that failed.
+    LargerWindow,
+    /// Only where the operator named refusals by content policy.
+    NamedForPolicy,
+}
+
+/// Gate 1: what this failure permits.
+#[must_use]
+pub fn conduct(failure: &Verdict) -> Conduct {
+    let base = of_class(failure.class);
+    match (failure.class, failure.kind) {
+        (Class::CallerFault, Some(Kind::ContextWindow)) => Conduct {
+            substitution: Reach::LargerWindow,
+            ..base
+        },
+        (Class::CallerFault, Some(Kind::ContentPolicy)) => Conduct {
+            substitution: Reach::NamedForPolicy,
+            ..base
+        },
+        (Class::Credential, Some(Kind::ContentPolicy)) => Conduct {
+            fallback: Reach::Closed,
+            substitution: Reach::NamedForPolicy,
+            refusal: Some(Refusal::Permanent(Permanent::ContentPolicy)),
+            ..base
+        },
+        (Class::RateLimit, Some(Kind::RequestLargerThanLimit | Kind::LimitZero)) => Conduct {
+            repeat: Repeat::RotateAtOnce,
+            ..base
+        },
+        _ => base,
+    }
+}
+
+const fn of_class(class: Class) -> Conduct {
+    match class {
+        Class::Credential => permanent(Permanent::Credential),
+        Class::Quota => permanent(Permanent::Quota),
+        Class::ModelAccess => permanent(Permanent::ModelAccess),
+        Class::ModelGone => permanent(Permanent::ModelGone),
+        Class::RegionBlocked => permanent(Permanent::RegionBlocked),
+        Class::RateLimit => Conduct {
+            repeat: Repeat::Rotate,
+            fallback: Reach::Open,
+            substitution: Reach::Open,
+            health: Outcome::RateLimited,
+            refusal: Some(Refusal::RateLimited),
+        },
+        Class::Transient => Conduct {
+            repeat: Repeat::SameKey,
+            fallback: Reach::Open,
+            substitution: Reach::Open,
+            health: Outcome::Failure,
+            refusal: None,
+        },
+        Class::Timeout => Conduct {
+            repeat: Repeat::Never,
+            ..of_class(Class::Transient)
+        },
+        Class::Malformed => Conduct {
+            repeat: Repeat::Never,
+            fallback: Reach::Verified,
+            substitution: Reach::Closed,
+            health: Outcome::Failure,
+            refusal: None,
+        },
+        Class::Unknown => Conduct {
+            repeat: Repeat::Never,
+            fallback: Reach::Open,
+            substitution: Reach::Closed,
+            health: Outcome::Ignored,
+            refusal: None,
+        },
+        Class::CallerFault | Class::Cancelled => Conduct {
+            repeat: Repeat::Never,
+            fallback: Reach::Closed,
+            substitution: Reach::Closed,
+            health: Outcome::Ignored,
+            refusal: None,
+        },
+    }
+}
+
+const fn permanent(kind: Permanent) -> Conduct {
+    Conduct {
+        repeat: Repeat::NextKey,
+        fallback: Reach::Open,
+        substitution: Reach::Open,
+        health: Outcome::Ignored,
+        refusal: Some(Refusal::Permanent(kind)),
+    }
+}

@@ -1,0 +1,107 @@
+//! The four gates that stand before every further attempt.
+//!
+//! Gate 1, the class, is [`crate::conduct`] on one channel and [`crate::Candidate::admits`] between
+//! channels. The other three are here. Each answers with the reason it stays shut.
+
+use std::time::Duration;
+
+use backstop_classifier::{Sent, Verdict};
+use thiserror::Error;
+
+use crate::route::RouteLimits;
+use crate::trail::Phase;
+
+/// Why no further attempt may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Shut {
+    /// Meaningful output has gone out; a replay would repeat or contradict it.
+    #[error("output had reached the caller")]
+    Phase,
+    /// The request may have been carried out, and repeating it is not known to be safe.
+    #[error("the request may have taken effect and is not safe to repeat")]
+    Replay,
+    /// Every send the request may make was made.
+    #[error("the request's {max} sends are spent")]
+    Attempts {
+        /// The bound that was met.
+        max: u32,
+    },
+    /// Too little time is left for a useful answer.
+    #[error("less than {} ms are left", .min.as_millis())]
+    Time {
+        /// What an attempt needs at the least.
+        min: Duration,
+    },
+}
+
+/// Sends made so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sends {
+    /// On the channels of the first group.
+    pub primary: u32,
+    /// Everywhere else.
+    pub fallback: u32,
+}
+
+impl Sends {
+    /// All sends of the journey.
+    #[must_use]
+    pub const fn total(self) -> u32 {
+        self.primary + self.fallback
+    }
+}
+
+/// Gate 2: nothing follows once output has reached the caller.
+///
+/// # Errors
+/// [`Shut::Phase`] after output.
+pub const fn phase_gate(phase: Phase) -> Result<(), Shut> {
+    match phase {
+        Phase::BeforeOutput => Ok(()),
+        Phase::AfterOutput => Err(Shut::Phase),
+    }
+}
+
+/// Gate 3: a request that may have taken effect is sent again only when that is safe. One that
+/// provably never reached the provider always may be.
+///
+/// # Errors
+/// [`Shut::Replay`] when the outcome is unknown and the request is not replay-safe.
+pub fn replay_gate(failure: &Verdict, replay_safe: bool) -> Result<(), Shut> {
+    if replay_safe || failure.sent == Sent::Never {
+        Ok(())
+    } else {
+        Err(Shut::Replay)
+    }
+}
+
+/// Gate 4: sends left, over the whole request and on this side of the first fallback, and enough
+/// wall clock. The first attempt is exempt from the minimum of time.
+///
+/// # Errors
+/// [`Shut::Attempts`] or [`Shut::Time`].
+pub fn budget_gate(
+    sends: Sends,
+    in_primary: bool,
+    limits: &RouteLimits,
+    left: Duration,
+) -> Result<(), Shut> {
+    let (spent, bound) = if in_primary {
+        (sends.primary, limits.max_attempts_primary)
+    } else {
+        (sends.fallback, limits.max_attempts_fallback)
+    };
+    for (spent, bound) in [(sends.total(), Some(limits.max_attempts)), (spent, bound)] {
+        if let Some(max) = bound
+            && spent >= max
+        {
+            return Err(Shut::Attempts { max });
+        }
+    }
+    if sends.total() > 0 && left < limits.min_attempt {
+        return Err(Shut::Time {
+            min: limits.min_attempt,
+        });
+    }
+    Ok(())
+}

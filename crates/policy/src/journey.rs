@@ -1,0 +1,347 @@
+//! The journey machine: events in, actions out, and the order of decisions written once.
+//!
+//! A journey walks the candidates of a plan. On each it asks the breaker for a permit, the pool for
+//! a key, sends, and takes what comes. After a failure the four gates decide, in this order: what
+//! the class permits on this channel (another key, a wait, nothing), then whether another channel
+//! may follow. Every ending passes through [`Journey::finish`].
+//!
+//! The machine holds no clock, socket, lock or chance. Its driver does what [`Journey::poll`] says
+//! and reports what happened to [`Journey::on`]. After output has been committed the state is
+//! another variant, from which no path leads back to sending.
+
+mod action;
+mod after;
+mod attempt;
+mod ending;
+mod event;
+mod leg;
+mod start;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use backstop_classifier::Class;
+use backstop_keypool::Walk;
+use backstop_units::{KeyId, Moment};
+
+pub use action::{Action, Cause, Ending, FinalError, KeyFate};
+pub use event::Event;
+use leg::LegRun;
+
+use crate::decision::Repeat;
+use crate::gates::{Sends, Shut, budget_gate};
+use crate::plan::{Candidate, Leg, Plan};
+use crate::route::{Channel, RouteLimits};
+use crate::sentence::{Category, Sentence};
+use crate::trail::{AttemptAction, AttemptRow, Phase};
+
+/// What one request brings to its journey besides the plan.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// The bounds of the route.
+    pub limits: RouteLimits,
+    /// When the whole journey ends, whatever happens.
+    pub deadline: Moment,
+    /// The caller's read timeout: when the commit point must be reached.
+    pub patience: Option<Moment>,
+    /// Whether the answer is streamed.
+    pub streaming: bool,
+    /// Whether the request may be sent again when its outcome is unknown.
+    pub replay_safe: bool,
+    /// The key the caller holds the request to, by name.
+    pub pin: Option<String>,
+}
+
+/// One caller request from its plan to its terminal reason.
+#[derive(Debug)]
+pub struct Journey {
+    plan: Plan,
+    terms: Terms,
+    state: State,
+    at: usize,
+    leg: LegRun,
+    sends: Sends,
+    primary_error: Option<FinalError>,
+    fallback_tried: bool,
+    skips: Vec<Skip>,
+    forced: bool,
+    trail: Vec<AttemptRow>,
+    actions: VecDeque<Action>,
+}
+
+/// Where the journey stands.
+#[derive(Debug)]
+enum State {
+    /// Not begun.
+    Ready,
+    /// The breaker was asked.
+    AskedPermit(Start),
+    /// The pool was asked.
+    AskedLease(Start),
+    /// The channel's share of retries was asked.
+    AskedBudget(Repeat),
+    /// Waiting before a retry, holding nothing.
+    Waiting { until: Moment, start: Start },
+    /// An attempt is under way; nothing of it has reached the caller.
+    Attempting(Attempt),
+    /// Output has reached the caller. No further attempt can follow from here.
+    Committed(Attempt),
+    /// Over.
+    Over,
+}
+
+/// How the next attempt will come about.
+#[derive(Debug, Clone, Default)]
+struct Start {
+    action: AttemptAction,
+    same_key: Option<KeyId>,
+    waited: Duration,
+    /// A draw on the retry budget that is given back if nothing is sent.
+    paid: bool,
+    /// On a new connection: the pooled one was stale.
+    fresh: bool,
+    /// The failure it follows on the same channel, for the routing log.
+    after: Option<Category>,
+}
+
+/// An attempt under way; its row in the making.
+#[derive(Debug)]
+struct Attempt {
+    row: usize,
+    number: u32,
+}
+
+/// A channel that was passed over.
+#[derive(Debug, Clone, Copy)]
+struct Skip {
+    candidate: usize,
+    until: Moment,
+    /// Stands for the missing failure where a substitution asks what led to it.
+    like: Class,
+}
+
+impl Journey {
+    /// A journey over `plan`. It begins with the first [`Journey::poll`].
+    #[must_use]
+    pub fn new(plan: Plan, terms: Terms) -> Self {
+        Self {
+            plan,
+            terms,
+            state: State::Ready,
+            at: 0,
+            leg: LegRun::new(None),
+            sends: Sends::default(),
+            primary_error: None,
+            fallback_tried: false,
+            skips: Vec::new(),
+            forced: false,
+            trail: Vec::new(),
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// The next thing to do; `None` while the journey waits for an event, or is over.
+    pub fn poll(&mut self, now: Moment) -> Option<Action> {
+        if matches!(self.state, State::Ready) {
+            self.begin(now);
+        }
+        self.actions.pop_front()
+    }
+
+    /// Takes what happened.
+    pub fn on(&mut self, now: Moment, event: Event) {
+        let state = std::mem::replace(&mut self.state, State::Over);
+        match (state, event) {
+            (State::Over, _) => {}
+            (state, Event::CallerGone) => self.on_caller_gone(now, state),
+            (State::AskedPermit(start), Event::PermitGranted) => self.lease(start),
+            (State::AskedPermit(start), Event::PermitRefused { until }) => {
+                self.pass_over(now, &start, until, Class::Transient);
+            }
+            (State::AskedLease(start), Event::Leased { key }) => self.send(now, start, key),
+            (State::AskedLease(start), Event::NoKey(no_key)) => {
+                self.on_no_key(now, &start, no_key);
+            }
+            (State::AskedBudget(repeat), Event::BudgetGranted { roll, outlook }) => {
+                self.retry_after_wait(now, repeat, roll, outlook);
+            }
+            (State::AskedBudget(_), Event::BudgetDenied) => self.leave_channel(now),
+            (State::Waiting { start, .. }, Event::Woke) => self.ask_permit(start),
+            (State::Waiting { until, start }, Event::Time) => {
+                if now >= self.end() {
+                    self.finish_deadline(now, None);
+                } else {
+                    self.state = State::Waiting { until, start };
+                }
+            }
+            (State::Attempting(attempt), event) => self.on_attempt(now, attempt, event),
+            (State::Committed(attempt), event) => self.on_committed(now, attempt, event),
+            (state, _) => self.state = state,
+        }
+    }
+
+    /// When the driver must look at the clock again.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Moment> {
+        match &self.state {
+            State::Over => None,
+            State::Committed(_) => Some(self.terms.deadline),
+            State::Attempting(attempt) => {
+                let first_output = self.first_output_due(attempt);
+                Some(first_output.map_or(self.end(), |due| due.min(self.end())))
+            }
+            State::Waiting { until, .. } => Some((*until).min(self.end())),
+            _ => Some(self.end()),
+        }
+    }
+
+    /// The key walk on the current channel, for whoever chooses the key.
+    pub const fn walk_mut(&mut self) -> &mut Walk {
+        &mut self.leg.walk
+    }
+
+    /// The rows so far, in order.
+    #[must_use]
+    pub fn trail(&self) -> &[AttemptRow] {
+        &self.trail
+    }
+
+    /// Sends so far, over all channels and keys.
+    #[must_use]
+    pub const fn sends(&self) -> u32 {
+        self.sends.total()
+    }
+
+    /// The candidate being tried.
+    #[must_use]
+    pub fn candidate(&self) -> Option<&Candidate> {
+        self.plan.candidates.get(self.at)
+    }
+
+    /// What the answer under way came by, for the caller: retries on the first channel are
+    /// `retry`, another channel is `fallback`, another model is `substitution`.
+    #[must_use]
+    pub fn served_by(&self) -> AttemptAction {
+        match self.candidate() {
+            Some(candidate) if candidate.is_substitution() => AttemptAction::Substitution,
+            Some(_) if self.at > 0 => AttemptAction::Fallback,
+            _ if self.sends.total() > 1 => AttemptAction::Retry,
+            _ => AttemptAction::Direct,
+        }
+    }
+
+    /// Whether output has reached the caller.
+    #[must_use]
+    pub const fn phase(&self) -> Phase {
+        match self.state {
+            State::Committed(_) => Phase::AfterOutput,
+            _ => Phase::BeforeOutput,
+        }
+    }
+
+    /// Whether an attempt is under way.
+    #[must_use]
+    pub const fn in_attempt(&self) -> bool {
+        matches!(self.state, State::Attempting(_) | State::Committed(_))
+    }
+
+    /// Whether the journey is over.
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        matches!(self.state, State::Over)
+    }
+
+    /// When the journey ends if nothing more happens: the deadline, or before the commit point the
+    /// caller's patience if that is shorter.
+    #[must_use]
+    pub fn end(&self) -> Moment {
+        self.terms.patience.map_or(self.terms.deadline, |patience| {
+            patience.min(self.terms.deadline)
+        })
+    }
+}
+
+/// Small questions.
+impl Journey {
+    fn gate(&self, now: Moment, candidate: usize) -> Result<(), Shut> {
+        let primary = self.plan.candidates[candidate].leg == Leg::Primary;
+        budget_gate(
+            self.sends,
+            primary,
+            &self.terms.limits,
+            self.end().since(now),
+        )
+    }
+
+    fn channel(&self) -> Arc<Channel> {
+        self.channel_of(self.at)
+    }
+
+    fn channel_of(&self, candidate: usize) -> Arc<Channel> {
+        Arc::clone(&self.plan.candidates[candidate].channel)
+    }
+
+    fn pin_for(&self, candidate: usize) -> Option<KeyId> {
+        let name = self.terms.pin.as_deref()?;
+        let channel = &self.plan.candidates[candidate].channel;
+        let key = KeyId::new(&channel.provider, name);
+        channel.has_key(&key).then_some(key)
+    }
+
+    /// When the first output of a stream is due; `None` once it has come, or for a whole answer.
+    fn first_output_due(&self, attempt: &Attempt) -> Option<Moment> {
+        let row = &self.trail[attempt.row];
+        let waiting = self.terms.streaming && row.first_output.is_none();
+        waiting.then(|| row.started + self.plan.candidates[self.at].channel.clocks.first_output)
+    }
+
+    fn say(&mut self, sentence: Sentence) {
+        self.actions.push_back(Action::Log(sentence));
+    }
+
+    fn say_retry(&mut self, category: Category, key: Option<&KeyId>) {
+        let channel = self.channel();
+        let (n, to) = (self.leg.repeats(), channel.label());
+        let of = channel.retry.max_retries + self.leg.granted;
+        let sentence = match (key, &self.leg.last_key) {
+            (None, _) => Sentence::RetryKeyless {
+                n,
+                of,
+                to,
+                category,
+            },
+            (Some(key), Some(last)) if key == last => {
+                let key = key.name().to_owned();
+                Sentence::RetrySameKey {
+                    n,
+                    of,
+                    to,
+                    category,
+                    key,
+                }
+            }
+            (Some(key), _) => {
+                let key = key.name().to_owned();
+                Sentence::RetryRotated {
+                    n,
+                    of,
+                    to,
+                    category,
+                    key,
+                }
+            }
+        };
+        self.say(sentence);
+    }
+}
+
+const fn bare(cause: Cause) -> FinalError {
+    FinalError {
+        cause,
+        verdict: None,
+        attempt: None,
+        retry_after: None,
+        do_not_retry: true,
+    }
+}

@@ -1,0 +1,284 @@
+//! The plan of one request: which channels may serve it, in which order, and why others may not.
+
+use std::sync::Arc;
+
+use backstop_chat::{Capabilities, Need, Needs, uncovered};
+use backstop_classifier::{Class, Verdict};
+use backstop_units::{GroupName, Roll, Tokens};
+
+use crate::decision::{Reach, conduct};
+use crate::route::{Channel, Choice, Group, Lossy, Route};
+
+/// What a request asks of a route.
+#[derive(Clone)]
+pub struct Ask<'a> {
+    /// What the request needs to be carried.
+    pub needs: &'a Needs,
+    /// The caller's own chain, in order.
+    pub fallbacks: Vec<CallerFallback>,
+    /// The chance that orders equals.
+    pub roll: Roll,
+    /// What a channel can carry for this caller: its contract, less what is lost on the way between
+    /// the caller's dialect and the channel's.
+    pub carries: &'a dyn Fn(&Channel) -> Capabilities,
+}
+
+/// One entry of the caller's `fallbacks`.
+#[derive(Debug, Clone)]
+pub enum CallerFallback {
+    /// A channel that can be tried.
+    Channel(Arc<Channel>),
+    /// `provider/model` of a provider that is not configured.
+    MissingProvider(String),
+}
+
+/// The channels that may serve one request, in the order they are tried.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Eligible channels; the first is the primary.
+    pub candidates: Vec<Candidate>,
+    /// Channels that were left out, each with its reason.
+    pub excluded: Vec<Excluded>,
+}
+
+/// A channel in its place in a plan.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// The channel.
+    pub channel: Arc<Channel>,
+    /// By what right it may serve.
+    pub leg: Leg,
+    /// Which group it stands in; substitutions and the caller's own chain are groups of their own.
+    pub group: usize,
+}
+
+/// By what right a channel may serve a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Leg {
+    /// In the route's first group.
+    Primary,
+    /// In a later group of the route: the same contract.
+    SameContract,
+    /// Named by the operator as another model that may answer.
+    Substitution {
+        /// The classes that may lead here; empty: whatever the decision table lets through.
+        on: Vec<Class>,
+        /// Whether a refusal by content policy may lead here.
+        on_content_policy: bool,
+    },
+    /// Named by the caller in `fallbacks`.
+    CallerFallback {
+        /// Whether it serves the very model the primary serves.
+        same_model: bool,
+    },
+}
+
+/// A channel that may not serve the request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Excluded {
+    /// `provider/model`.
+    pub channel: String,
+    /// Why.
+    pub reason: Exclusion,
+}
+
+/// Why a channel may not serve a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Exclusion {
+    /// The request needs something the channel's contract does not cover.
+    #[error("its contract does not cover {}", .0.as_str())]
+    Uncovered(Need),
+    /// Its weight is 0.
+    #[error("it is drained (weight 0)")]
+    Drained,
+    /// The caller named a provider that is not configured.
+    #[error("its provider is not configured")]
+    MissingProvider,
+}
+
+impl Plan {
+    /// Orders the channels of `route` that cover what the request needs.
+    #[must_use]
+    pub fn new(route: &Route, ask: &Ask<'_>) -> Self {
+        let mut plan = Self {
+            candidates: Vec::new(),
+            excluded: Vec::new(),
+        };
+        let mut roll = ask.roll;
+        for (place, group) in route.groups.iter().enumerate() {
+            for channel in ordered(group, &mut roll) {
+                let leg = if place == 0 {
+                    Leg::Primary
+                } else {
+                    Leg::SameContract
+                };
+                plan.admit(channel, leg, place, ask, route.lossy);
+            }
+        }
+        let mut place = route.groups.len();
+        let model = plan
+            .candidates
+            .first()
+            .map(|primary| primary.channel.model.clone());
+        for fallback in &ask.fallbacks {
+            match fallback {
+                CallerFallback::Channel(channel) => {
+                    let same_model = model.as_ref() == Some(&channel.model);
+                    let leg = Leg::CallerFallback { same_model };
+                    plan.admit(Arc::clone(channel), leg, place, ask, route.lossy);
+                }
+                CallerFallback::MissingProvider(label) => plan.excluded.push(Excluded {
+                    channel: label.clone(),
+                    reason: Exclusion::MissingProvider,
+                }),
+            }
+            place += 1;
+        }
+        for substitution in &route.substitutions {
+            let leg = Leg::Substitution {
+                on: substitution.on.clone(),
+                on_content_policy: substitution.on_content_policy,
+            };
+            plan.admit(
+                Arc::clone(&substitution.channel),
+                leg,
+                place,
+                ask,
+                route.lossy,
+            );
+            place += 1;
+        }
+        plan
+    }
+
+    fn admit(
+        &mut self,
+        channel: Arc<Channel>,
+        leg: Leg,
+        group: usize,
+        ask: &Ask<'_>,
+        lossy: Lossy,
+    ) {
+        let missing = match lossy {
+            Lossy::Refuse => uncovered(ask.needs, &(ask.carries)(&channel)),
+            Lossy::Drop => None,
+        };
+        let reason = match missing {
+            Some(need) => Some(Exclusion::Uncovered(need)),
+            None if channel.weight <= 0.0 => Some(Exclusion::Drained),
+            None => None,
+        };
+        match reason {
+            Some(reason) => {
+                self.excluded.push(Excluded {
+                    channel: channel.label(),
+                    reason,
+                });
+            }
+            None => self.candidates.push(Candidate {
+                channel,
+                leg,
+                group,
+            }),
+        }
+    }
+}
+
+impl Candidate {
+    /// Gate 1, between channels: may a failure of this kind be followed up here?
+    ///
+    /// `failed_window` is the declared context window of the channel that failed.
+    #[must_use]
+    pub fn admits(&self, failure: &Verdict, failed_window: Option<Tokens>) -> bool {
+        let rules = conduct(failure);
+        let reach = match &self.leg {
+            Leg::Primary | Leg::SameContract | Leg::CallerFallback { same_model: true } => {
+                rules.fallback
+            }
+            Leg::Substitution { on, .. } => {
+                if !on.is_empty() && !on.contains(&failure.class) {
+                    return false;
+                }
+                rules.substitution
+            }
+            Leg::CallerFallback { same_model: false } => rules.substitution,
+        };
+        match reach {
+            Reach::Open => true,
+            Reach::Verified => self.channel.verified,
+            Reach::LargerWindow => match (self.channel.context_window(), failed_window) {
+                (Some(here), Some(there)) => here > there,
+                (Some(_), None) | (None, _) => false,
+            },
+            Reach::NamedForPolicy => matches!(
+                self.leg,
+                Leg::Substitution {
+                    on_content_policy: true,
+                    ..
+                }
+            ),
+            Reach::Closed => false,
+        }
+    }
+
+    /// Whether an answer from here is another model's.
+    #[must_use]
+    pub const fn is_substitution(&self) -> bool {
+        matches!(
+            self.leg,
+            Leg::Substitution { .. } | Leg::CallerFallback { same_model: false }
+        )
+    }
+}
+
+/// The channels of a group in the order this request tries them. One roll orders all of them: what
+/// is left of it after a choice is again uniform, and serves the next.
+fn ordered(group: &Group, roll: &mut Roll) -> Vec<Arc<Channel>> {
+    let mut left: Vec<&Arc<Channel>> = group.channels.iter().collect();
+    let mut order = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let first = match group.choice {
+            Choice::Weighted => 0,
+            Choice::Priority => left
+                .iter()
+                .map(|channel| channel.priority)
+                .min()
+                .unwrap_or(0),
+        };
+        let equal = |channel: &Arc<Channel>| {
+            matches!(group.choice, Choice::Weighted) || channel.priority == first
+        };
+        let places: Vec<usize> = (0..left.len())
+            .filter(|place| equal(left[*place]))
+            .collect();
+        let chosen = pick(&places, |place| left[place].weight, roll);
+        order.push(Arc::clone(left.remove(chosen)));
+    }
+    order
+}
+
+/// Picks one of `places` by weight, and leaves in `roll` what the choice did not use of it.
+fn pick(places: &[usize], weight: impl Fn(usize) -> f64, roll: &mut Roll) -> usize {
+    let total: f64 = places.iter().map(|place| weight(*place)).sum();
+    let mut at = roll.fraction() * total;
+    for place in places {
+        let share = weight(*place);
+        if at < share {
+            *roll = Roll::new(at / share).unwrap_or(Roll::LOWEST);
+            return *place;
+        }
+        at -= share;
+    }
+    *roll = Roll::LOWEST;
+    places.last().copied().unwrap_or(0)
+}
+
+/// A group made of a single channel, as routes minted from `provider/model` have.
+#[must_use]
+pub fn single(name: GroupName, channel: Arc<Channel>) -> Group {
+    Group {
+        name,
+        choice: Choice::Priority,
+        channels: vec![channel],
+    }
+}

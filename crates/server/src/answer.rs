@@ -1,0 +1,167 @@
+//! What the caller gets when someone answered: the body, who served it, and by which right.
+
+use backstop_config::TrailChoice;
+use backstop_dialects::{Dialect, add_member};
+use backstop_ledger::trail_json;
+use backstop_units::Moment;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header, response};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::drive::Request;
+use crate::error::Told;
+use crate::journal::Journal;
+use crate::request_id;
+
+/// An answer that is ready to go out.
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    /// The provider's headers.
+    pub(crate) headers: HeaderMap,
+    /// In the caller's dialect.
+    pub(crate) body: Bytes,
+    pub(crate) same_dialect: bool,
+}
+
+/// Provider headers a caller may see, by their beginnings: limits and ids, never cookies or
+/// routing of the provider's own. `retry-after` on a success is not among them.
+const PASSED_ON: [&str; 5] = [
+    "x-ratelimit-",
+    "anthropic-ratelimit-",
+    "openai-processing-ms",
+    "openai-version",
+    "openai-model",
+];
+
+/// The whole answer.
+pub(crate) fn whole(
+    request: &Request,
+    journal: &Journal,
+    answered: Answered,
+    now: Moment,
+) -> Response<Bytes> {
+    let wants_extra = request.dialect == Dialect::OpenAiChat || wants_trail(request);
+    let extra = wants_extra
+        .then(|| extra_fields(request, journal, now, None))
+        .flatten();
+    let body = match &extra {
+        Some(extra) => add_member(&answered.body, "extra_fields", extra.get().as_bytes())
+            .map_or(answered.body, Bytes::from),
+        None => answered.body,
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(answered.status).unwrap_or(StatusCode::OK);
+    let headers = response.headers_mut();
+    if answered.same_dialect {
+        pass_on(&answered.headers, headers);
+    }
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    disclose(journal, headers);
+    response
+}
+
+/// An error, with the evidence.
+pub(crate) fn failed(
+    request: &Request,
+    journal: &Journal,
+    told: &Told,
+    now: Moment,
+) -> Response<Bytes> {
+    let wants_extra = request.dialect == Dialect::OpenAiChat || wants_trail(request);
+    let extra = wants_extra
+        .then(|| extra_fields(request, journal, now, Some(told)))
+        .flatten();
+    let id = &journal.record.request_id;
+    let mut response = told.answer(request.dialect, id, extra.as_deref());
+    let attempts = HeaderValue::from(journal.journey.sends());
+    response
+        .headers_mut()
+        .insert("x-backstop-attempts", attempts);
+    response
+}
+
+/// The head of a stream whose first output goes out now.
+pub(crate) fn stream_head(journal: &Journal) -> response::Parts {
+    let mut response = Response::new(());
+    let headers = response.headers_mut();
+    let kind = HeaderValue::from_static("text/event-stream; charset=utf-8");
+    headers.insert(header::CONTENT_TYPE, kind);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    disclose(journal, headers);
+    response.into_parts().0
+}
+
+/// Who answered, and by which right.
+fn disclose(journal: &Journal, headers: &mut HeaderMap) {
+    let mut put = |name: &'static str, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    };
+    put(request_id::HEADER, journal.record.request_id.as_str());
+    if let Some(candidate) = journal.journey.candidate() {
+        put("x-backstop-provider", candidate.channel.provider.as_str());
+        put("x-backstop-model", candidate.channel.model.as_str());
+    }
+    put("x-backstop-action", journal.journey.served_by().as_str());
+    put("x-backstop-attempts", &journal.journey.sends().to_string());
+}
+
+fn pass_on(from: &HeaderMap, to: &mut HeaderMap) {
+    for (name, value) in from {
+        if PASSED_ON
+            .iter()
+            .any(|beginning| name.as_str().starts_with(beginning))
+        {
+            to.append(name.clone(), value.clone());
+        }
+    }
+}
+
+fn wants_trail(request: &Request) -> bool {
+    request.asked.trail || request.snapshot.trail == TrailChoice::Always
+}
+
+/// The `extra_fields` object.
+fn extra_fields(
+    request: &Request,
+    journal: &Journal,
+    now: Moment,
+    told: Option<&Told>,
+) -> Option<Box<RawValue>> {
+    let mut extra = Map::new();
+    let candidate = journal.journey.candidate();
+    if let Some(candidate) = candidate {
+        extra.insert(
+            "provider".into(),
+            candidate.channel.provider.as_str().into(),
+        );
+    }
+    extra.insert(
+        "model_requested".into(),
+        request.envelope.model.as_str().into(),
+    );
+    if let (Some(candidate), None) = (candidate, told) {
+        extra.insert(
+            "model_served".into(),
+            candidate.channel.model.as_str().into(),
+        );
+    }
+    extra.insert(
+        "latency".into(),
+        now.since(journal.record.started).as_secs_f64().into(),
+    );
+    if let Some(wait) = told.and_then(|told| told.retry_after) {
+        let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        extra.insert("retry_after_ms".into(), millis.into());
+    }
+    if wants_trail(request) {
+        extra.insert("attempt_trail".into(), trail_json(journal.journey.trail()));
+    }
+    serde_json::value::to_raw_value(&Value::Object(extra)).ok()
+}

@@ -1,0 +1,323 @@
+//! Turns the crank of one journey: does what the machine says, and reports what happened.
+//!
+//! The journey, its guards and its upstream connection live in this one future. Dropping it is the
+//! caller's hang-up, and ends all of them.
+
+mod attempt;
+mod relay;
+
+use std::sync::Arc;
+
+use backstop_classifier::Verdict;
+use backstop_config::Snapshot;
+use backstop_dialects::{Dialect, Envelope, error_event};
+use backstop_keypool::{Ask as KeyAsk, NoKey};
+use backstop_policy::{Action, Channel, CommitChoice, Ending, Event};
+use backstop_state::{ChannelCell, ChannelParams, Minted};
+use backstop_stream::{CommitRule, HoldLimits, Relay, Window};
+use backstop_units::{KeyId, Moment};
+use bytes::Bytes;
+use http::{HeaderMap, Response};
+use tokio::time::sleep_until;
+
+use crate::answer::{self, Answered};
+use crate::error::{Kept, Told};
+use crate::intake::Share;
+use crate::journal::Journal;
+use crate::outlet::Outlet;
+use crate::scrub::Scrubber;
+use crate::terms::Asked;
+
+/// One caller request, ready to travel.
+pub(crate) struct Request {
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) dialect: Dialect,
+    pub(crate) envelope: Envelope,
+    pub(crate) body: Bytes,
+    /// The request's share of the process's memory, held to the end.
+    pub(crate) _share: Share,
+    pub(crate) headers: HeaderMap,
+    pub(crate) asked: Asked,
+    pub(crate) commit: CommitChoice,
+    /// Why channels were left out of the plan, for the caller.
+    pub(crate) excluded: String,
+    pub(crate) lossy: bool,
+}
+
+/// A request on its journey.
+pub(crate) struct Drive {
+    request: Request,
+    journal: Journal,
+    outlet: Outlet,
+    relay: Relay<Bytes>,
+    kept: Vec<KeptError>,
+    answered: Option<Answered>,
+}
+
+/// A provider's error, kept until the ending knows whether to show it.
+struct KeptError {
+    attempt: u32,
+    channel: Arc<Channel>,
+    key: Option<KeyId>,
+    body: Bytes,
+}
+
+impl Drive {
+    pub(crate) fn new(request: Request, journal: Journal, outlet: Outlet) -> Self {
+        let rule = match request.commit {
+            CommitChoice::FirstOutput => CommitRule::FirstOutput,
+            CommitChoice::Window(wait) => {
+                Window::new(Some(wait), None).map_or(CommitRule::FirstOutput, CommitRule::Window)
+            }
+            CommitChoice::Complete => CommitRule::Complete,
+        };
+        let relay = Relay::new(rule, HoldLimits::default());
+        Self {
+            request,
+            journal,
+            outlet,
+            relay,
+            kept: Vec::new(),
+            answered: None,
+        }
+    }
+
+    /// Runs the journey to its end. Answers with the whole response, or with nothing where the
+    /// outlet was opened for a stream.
+    pub(crate) async fn run(mut self) -> Option<Response<Bytes>> {
+        loop {
+            let now = self.now();
+            let Some(action) = self.journal.journey.poll(now) else {
+                // The machine waits for nothing that this driver does not report; a hole in that
+                // is a bug of ours, and the caller must not wait for it.
+                tracing::error!("a journey stopped without an ending");
+                return Some(self.answer_stuck());
+            };
+            match action {
+                Action::AskPermit {
+                    channel,
+                    force,
+                    first,
+                } => {
+                    self.ask_permit(now, &channel, force, first);
+                }
+                Action::Lease {
+                    channel,
+                    same,
+                    force,
+                } => {
+                    self.lease(now, &channel, same.as_ref(), force);
+                }
+                Action::SpendBudget { channel } => self.spend_budget(now, &channel),
+                Action::RefundBudget { channel } => self.journal.gateway.refund_budget(&channel),
+                Action::Wait { until } => self.wait(until).await,
+                Action::Send {
+                    attempt,
+                    channel,
+                    key,
+                    action: _,
+                    fresh,
+                } => {
+                    self.attempt(attempt, &channel, key, fresh).await;
+                }
+                // The attempt's future has returned; what it held of the connection is gone.
+                Action::Abort => {}
+                Action::Settle { outcome, key } => self.journal.settle(now, outcome, key),
+                Action::Log(sentence) => self.journal.say(&sentence),
+                Action::Finish(ending) => return self.finish(&ending),
+            }
+        }
+    }
+
+    fn now(&self) -> Moment {
+        self.journal.gateway.clock.now()
+    }
+
+    fn cell(&self, channel: &Channel) -> Arc<ChannelCell> {
+        let snapshot = &self.request.snapshot;
+        let params = ChannelParams {
+            version: snapshot.version,
+            breaker: channel.breaker,
+            budget: channel.retry.budget,
+        };
+        let listed = snapshot.lists(&channel.id);
+        let minted = if listed {
+            Minted::ByConfig
+        } else {
+            Minted::ByCaller
+        };
+        self.journal
+            .gateway
+            .state
+            .channel(&channel.id, &params, minted)
+    }
+
+    fn report(&mut self, event: Event) {
+        let now = self.now();
+        self.journal.journey.on(now, event);
+    }
+
+    fn ask_permit(&mut self, now: Moment, channel: &Channel, force: bool, first: bool) {
+        let cell = self.cell(channel);
+        if first {
+            cell.on_request(now);
+        }
+        let answer = if force {
+            Ok(cell.force(now))
+        } else {
+            cell.permit(now)
+        };
+        let event = match answer {
+            Ok(permit) => {
+                self.journal.permit = Some(permit);
+                Event::PermitGranted
+            }
+            Err(refused) => Event::PermitRefused {
+                until: refused.until().unwrap_or(now),
+            },
+        };
+        self.report(event);
+    }
+
+    fn lease(&mut self, now: Moment, channel: &Channel, same: Option<&KeyId>, force: bool) {
+        let roll = self.journal.gateway.chance.roll();
+        let gateway = Arc::clone(&self.journal.gateway);
+        let ask = key_ask(channel, now);
+        let state = &gateway.state;
+        let leased = match same {
+            Some(key) => Ok(state.lease_key(&ask, key)),
+            None => match state.choose_key(self.journal.journey.walk_mut(), &ask, roll) {
+                Err(NoKey::Held { least, .. }) if force => Ok(state.lease_key(&ask, &least)),
+                chosen => chosen,
+            },
+        };
+        let event = match leased {
+            Ok(lease) => {
+                let key = lease.key().cloned();
+                self.journal.lease = Some(lease);
+                Event::Leased { key }
+            }
+            Err(no_key) => Event::NoKey(no_key),
+        };
+        self.report(event);
+    }
+
+    fn spend_budget(&mut self, now: Moment, channel: &Channel) {
+        let gateway = Arc::clone(&self.journal.gateway);
+        let event = if self.cell(channel).budget_spend(now) {
+            let walk = self.journal.journey.walk_mut();
+            let outlook = gateway.state.key_outlook(walk, &key_ask(channel, now));
+            Event::BudgetGranted {
+                roll: gateway.chance.roll(),
+                outlook,
+            }
+        } else {
+            Event::BudgetDenied
+        };
+        self.report(event);
+    }
+
+    /// Waits before a retry. Nothing is held but the request's own bytes.
+    async fn wait(&mut self, until: Moment) {
+        let wake = self.journal.journey.next_wake().unwrap_or(until);
+        sleep_until(self.journal.gateway.clock.instant(wake)).await;
+        let woke = self.now() >= until;
+        self.report(if woke { Event::Woke } else { Event::Time });
+    }
+
+    /// Waits for `work` as long as the machine lets the attempt live; `None` when its own clocks
+    /// ended it.
+    async fn within<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = std::pin::pin!(work);
+        loop {
+            let wake = self.journal.journey.next_wake()?;
+            let wake = self.journal.gateway.clock.instant(wake);
+            tokio::select! {
+                biased;
+                done = &mut work => return Some(done),
+                () = sleep_until(wake) => {}
+            }
+            self.report(Event::Time);
+            if !self.journal.journey.in_attempt() {
+                return None;
+            }
+        }
+    }
+
+    fn finish(&mut self, ending: &Ending) -> Option<Response<Bytes>> {
+        let now = self.now();
+        let response = match ending {
+            Ending::Success => self
+                .answered
+                .take()
+                .map(|answered| answer::whole(&self.request, &self.journal, answered, now)),
+            Ending::Exhausted(error) | Ending::Deadline(error) | Ending::PolicyStop(error) => {
+                let kept = self.kept_error(error.attempt);
+                let caller = self.request.dialect;
+                let told = Told::of_ending(error, kept.as_ref(), caller, &self.request.excluded);
+                Some(answer::failed(&self.request, &self.journal, &told, now))
+            }
+            Ending::Partial(verdict) => {
+                self.outlet.push(Bytes::from(self.error_event(verdict)));
+                None
+            }
+            Ending::Cancelled => None,
+        };
+        let status = match (&response, ending) {
+            (Some(response), _) => Some(response.status().as_u16()),
+            (None, Ending::Cancelled) => None,
+            (None, _) => Some(200),
+        };
+        self.journal.close(now, ending, status);
+        response
+    }
+
+    /// The last event of a stream that broke after output.
+    fn error_event(&self, verdict: &Verdict) -> Vec<u8> {
+        let kept = self.kept_error(Some(self.journal.journey.sends()));
+        let told = Told::of_provider(verdict, kept.as_ref(), self.request.dialect);
+        let id = &self.journal.record.request_id;
+        error_event(self.request.dialect, &told.as_caller_error(id, None))
+    }
+
+    fn kept_error(&self, attempt: Option<u32>) -> Option<Kept<'_>> {
+        let kept = self
+            .kept
+            .iter()
+            .rev()
+            .find(|kept| Some(kept.attempt) == attempt)?;
+        let provider = self
+            .request
+            .snapshot
+            .providers
+            .get(&kept.channel.provider)?;
+        Some(Kept {
+            dialect: provider.dialect(),
+            body: &kept.body,
+            scrubber: Scrubber {
+                secret: kept.key.as_ref().and_then(|key| provider.secret(key)),
+                host: Some(provider.address().host()),
+            },
+        })
+    }
+
+    fn answer_stuck(&mut self) -> Response<Bytes> {
+        let told = Told {
+            status: 500,
+            code: "internal_error".into(),
+            message: "The gateway lost track of this request.".to_owned(),
+            ..Told::default()
+        };
+        told.answer(self.request.dialect, &self.journal.record.request_id, None)
+    }
+}
+
+/// What is asked of the key pool for one attempt.
+fn key_ask(channel: &Channel, now: Moment) -> KeyAsk<'_> {
+    KeyAsk {
+        pool: &channel.pool,
+        model: &channel.model,
+        subset: channel.subset(),
+        now,
+    }
+}

@@ -1,0 +1,249 @@
+//! One attempt: built from the original request, sent, and read as what it turns out to be.
+
+use std::sync::Arc;
+
+use backstop_classifier::{Evidence, Kind, Transport, Verdict, classify};
+use backstop_dialects::{
+    Edits, inspect_answer, read_answer, read_request, splice_request, write_answer, write_request,
+};
+use backstop_policy::{Channel, Event};
+use backstop_providers::{Call, Provider};
+use backstop_units::{ByteCount, KeyId};
+use backstop_upstream::{Clocks, End, Failure, Response};
+use bytes::Bytes;
+use http::header;
+
+use super::{Drive, KeptError};
+use crate::answer::Answered;
+
+/// The most that is read of an error body. Our choice: real ones are a few KiB, and what decides
+/// stands at the front.
+const ERROR_BYTES: ByteCount = ByteCount::kib(64);
+
+impl Drive {
+    /// Sends one attempt and reports to the machine until it is over.
+    pub(super) async fn attempt(
+        &mut self,
+        attempt: u32,
+        channel: &Arc<Channel>,
+        key: Option<KeyId>,
+        fresh: bool,
+    ) {
+        let Some(provider) = self
+            .request
+            .snapshot
+            .providers
+            .get(&channel.provider)
+            .map(Arc::clone)
+        else {
+            return self.report(Event::Unbuildable {
+                field: "provider".to_owned(),
+            });
+        };
+        let built = self.build(attempt, channel, &provider, key.as_ref());
+        let request = match built {
+            Ok(request) => request,
+            Err(field) => return self.report(Event::Unbuildable { field }),
+        };
+        let clocks = Clocks {
+            connect: channel.clocks.connect,
+            headers: channel.clocks.headers,
+        };
+        let gateway = Arc::clone(&self.journal.gateway);
+        let sent = async {
+            if fresh {
+                gateway.upstream.send_fresh(request, &clocks).await
+            } else {
+                gateway.upstream.send(request, &clocks).await
+            }
+        };
+        let response = match self.within(sent).await {
+            None => return,
+            Some(Err(failure)) => return self.fail_transport(&provider, &failure),
+            Some(Ok(response)) => response,
+        };
+        let status = response.status.as_u16();
+        let (reused, connect) = (response.reused, response.connect);
+        self.report(Event::Headers {
+            status,
+            reused,
+            connect,
+        });
+        let kept = KeptError {
+            attempt,
+            channel: Arc::clone(channel),
+            key,
+            body: Bytes::new(),
+        };
+        if !response.status.is_success() {
+            self.read_failure(response, kept, &provider).await;
+        } else if self.request.envelope.stream && !is_json(&response) {
+            self.relay_stream(response, kept, &provider).await;
+        } else {
+            self.read_whole(response, kept, &provider).await;
+        }
+    }
+
+    /// Builds the request of this attempt from the caller's original bytes. The error names the
+    /// field that stands in the way.
+    fn build(
+        &self,
+        attempt: u32,
+        channel: &Channel,
+        provider: &Provider,
+        key: Option<&KeyId>,
+    ) -> Result<http::Request<Bytes>, String> {
+        let request = &self.request;
+        let (from, to) = (request.dialect, provider.dialect());
+        let body = if from == to {
+            let edits = Edits {
+                model: Some(channel.model.as_str()),
+                ask_usage: true,
+            };
+            splice_request(from, &request.body, &request.envelope, &edits)
+        } else {
+            let mut neutral = read_request(from, &request.body).map_err(|bad| bad.to_string())?;
+            neutral.model = channel.model.as_str().to_owned();
+            let written = write_request(to, &neutral, request.lossy)
+                .map_err(|unsupported| unsupported.field.to_owned())?;
+            Bytes::from(written.body)
+        };
+        let call = Call {
+            model: &channel.model,
+            body,
+            key: key.and_then(|key| provider.secret(key)),
+            request_id: &self.journal.record.request_id,
+            attempt,
+            stream: request.envelope.stream,
+            caller: (from == to).then_some(&request.headers),
+        };
+        provider.build(&call).map_err(|_| "request".to_owned())
+    }
+
+    /// Reads a refusal and classifies it.
+    async fn read_failure(&mut self, response: Response, mut kept: KeptError, provider: &Provider) {
+        let (status, headers) = (response.status.as_u16(), response.headers.clone());
+        let idle = kept.channel.clocks.idle;
+        let Some(collected) = self.within(response.body_bounded(ERROR_BYTES, idle)).await else {
+            return;
+        };
+        let wall = self.journal.gateway.clock.wall();
+        let evidence = Evidence::response(provider.family(), status, &collected.bytes, wall);
+        let verdict = classify(&evidence.with_headers(&headers));
+        kept.body = collected.bytes;
+        self.keep(kept);
+        self.fail(verdict);
+    }
+
+    /// Reads an answer that is not streamed, and checks that it keeps its contract.
+    async fn read_whole(&mut self, response: Response, mut kept: KeptError, provider: &Provider) {
+        let (status, headers) = (response.status.as_u16(), response.headers.clone());
+        let idle = kept.channel.clocks.idle;
+        let limit = self.request.snapshot.limits.answer_bytes;
+        let Some(collected) = self.within(response.body_bounded(limit, idle)).await else {
+            return;
+        };
+        match collected.end {
+            End::Whole => {}
+            End::OverLimit => {
+                return self.fail(Verdict::malformed(Kind::OversizedAnswer, Some(status)));
+            }
+            End::Cut(failure) => return self.fail_transport(provider, &failure),
+        }
+        let upstream = provider.dialect();
+        let facts = match inspect_answer(upstream, &collected.bytes) {
+            Ok(facts) if facts.error_inside || self.request.envelope.stream => {
+                let wall = self.journal.gateway.clock.wall();
+                let evidence =
+                    Evidence::response(provider.family(), status, &collected.bytes, wall);
+                let verdict = if facts.error_inside {
+                    classify(&Evidence {
+                        in_stream: true,
+                        ..evidence.with_headers(&headers)
+                    })
+                } else {
+                    // A whole answer where a stream was asked for.
+                    Verdict::malformed(Kind::UnreadableAnswer, Some(status))
+                };
+                kept.body = collected.bytes;
+                self.keep(kept);
+                return self.fail(verdict);
+            }
+            Ok(facts) => facts,
+            Err(malformed) => {
+                let kind = match malformed.truncated {
+                    _ if collected.bytes.trim_ascii().is_empty() => Kind::EmptyAnswer,
+                    true => Kind::TruncatedBody,
+                    false => Kind::UnreadableAnswer,
+                };
+                return self.fail(Verdict::malformed(kind, Some(status)));
+            }
+        };
+        let caller = self.request.dialect;
+        let body = if upstream == caller {
+            collected.bytes
+        } else {
+            let translated = read_answer(upstream, &collected.bytes)
+                .ok()
+                .map(|answer| write_answer(caller, &answer));
+            match translated {
+                Some(body) => Bytes::from(body),
+                None => {
+                    return self.fail(Verdict::malformed(Kind::UnreadableAnswer, Some(status)));
+                }
+            }
+        };
+        if let Some(usage) = facts.usage {
+            self.report(Event::Usage(usage));
+        }
+        let same_dialect = upstream == caller;
+        self.answered = Some(Answered {
+            status,
+            headers,
+            body,
+            same_dialect,
+        });
+        self.report(Event::Whole);
+    }
+
+    pub(super) fn keep(&mut self, kept: KeptError) {
+        self.kept.push(kept);
+    }
+
+    pub(super) fn fail(&mut self, verdict: Verdict) {
+        self.report(Event::Failed {
+            verdict,
+            stale_connection: false,
+        });
+    }
+
+    pub(super) fn fail_transport(&mut self, provider: &Provider, failure: &Failure) {
+        let verdict = self.transport(provider, failure.transport);
+        let stale_connection = failure.is_stale_connection();
+        let verdict = Verdict {
+            sent: failure.sent,
+            ..verdict
+        };
+        self.report(Event::Failed {
+            verdict,
+            stale_connection,
+        });
+    }
+
+    pub(super) fn transport(&self, provider: &Provider, transport: Transport) -> Verdict {
+        let wall = self.journal.gateway.clock.wall();
+        classify(&Evidence::transport(provider.family(), transport, wall))
+    }
+}
+
+/// Whether the provider says that its answer is one JSON value. Some servers leave the type of a
+/// stream out.
+fn is_json(response: &Response) -> bool {
+    response
+        .headers
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| {
+            let kind = kind.as_bytes();
+            kind.len() >= 16 && kind[..16].eq_ignore_ascii_case(b"application/json")
+        })
+}

@@ -1,0 +1,450 @@
+//! The one place where an error of ours, or a provider's, becomes the caller's answer.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use backstop_classifier::{Class, Kind, Verdict};
+use backstop_dialects::{BadRequest, CallerError, Dialect, add_member, error_body, read_error};
+use backstop_policy::{Cause, FinalError};
+use backstop_units::{ByteCount, RequestId};
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::request_id;
+use crate::scrub::Scrubber;
+
+/// Why the gateway turns a request away before anything is sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error("no such path: {path}. Served are /v1/chat/completions, /v1/messages and /v1/models")]
+    NoSuchPath { path: String },
+    #[error("{path} answers {allowed} only")]
+    WrongMethod { path: String, allowed: http::Method },
+    #[error("the request body is larger than {limit}")]
+    TooLarge { limit: ByteCount },
+    #[error("the request body broke off before its announced end")]
+    BodyCut,
+    #[error("the request body did not arrive in time")]
+    BodyStalled,
+    #[error("request bodies must not be encoded; send the plain JSON")]
+    Encoded,
+    #[error("the gateway holds as many request bytes as it may; try again shortly")]
+    Overloaded,
+    #[error("{0}")]
+    Body(BadRequest),
+    #[error("the header {name} is not understood; accepted: {accepted}")]
+    BadHeader {
+        name: &'static str,
+        accepted: &'static str,
+    },
+    #[error(
+        "unknown model `{model}`: neither a route nor `provider/model` of a configured provider"
+    )]
+    UnknownModel { model: String },
+    #[error("provider {provider} has no key named `{key}` for this model")]
+    UnknownKey { key: String, provider: String },
+}
+
+impl From<BadRequest> for Refused {
+    fn from(bad: BadRequest) -> Self {
+        Self::Body(bad)
+    }
+}
+
+impl Refused {
+    const fn status(&self) -> u16 {
+        match self {
+            Self::NoSuchPath { .. } | Self::UnknownModel { .. } => 404,
+            Self::WrongMethod { .. } => 405,
+            Self::TooLarge { .. } => 413,
+            Self::BodyStalled => 408,
+            Self::Encoded => 415,
+            Self::Overloaded => 503,
+            Self::BodyCut | Self::Body(_) | Self::BadHeader { .. } | Self::UnknownKey { .. } => 400,
+        }
+    }
+
+    const fn code(&self) -> &'static str {
+        match self {
+            Self::NoSuchPath { .. } => "unknown_path",
+            Self::WrongMethod { .. } => "method_not_allowed",
+            Self::TooLarge { .. } => "request_too_large",
+            Self::BodyCut => "body_cut_off",
+            Self::BodyStalled => "body_timed_out",
+            Self::Encoded => "unsupported_encoding",
+            Self::Overloaded => "gateway_overloaded",
+            Self::Body(bad) => bad.code,
+            Self::BadHeader { .. } => "invalid_header",
+            Self::UnknownModel { .. } => "model_not_found",
+            Self::UnknownKey { .. } => "unknown_key",
+        }
+    }
+}
+
+/// What the caller is told, whoever's error it is.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Told {
+    /// The status.
+    pub(crate) status: u16,
+    /// The dialect's `type`; the status's own where absent.
+    pub(crate) kind: Option<String>,
+    /// The stable code.
+    pub(crate) code: Cow<'static, str>,
+    /// The words, scrubbed.
+    pub(crate) message: String,
+    /// The member at fault.
+    pub(crate) param: Option<String>,
+    /// How long to wait, where waiting helps.
+    pub(crate) retry_after: Option<Duration>,
+    /// Layers above should not repeat the request.
+    pub(crate) do_not_retry: bool,
+    /// The one method allowed.
+    pub(crate) allow: Option<http::Method>,
+    /// A provider's own body in the caller's dialect, scrubbed: it is told as it is.
+    pub(crate) verbatim: Option<Vec<u8>>,
+}
+
+impl From<Refused> for Told {
+    fn from(refused: Refused) -> Self {
+        let told = Self {
+            status: refused.status(),
+            code: refused.code().into(),
+            message: refused.to_string(),
+            ..Self::default()
+        };
+        match refused {
+            Refused::Body(bad) => Self {
+                param: bad.param,
+                ..told
+            },
+            Refused::UnknownModel { .. } => Self {
+                param: Some("model".to_owned()),
+                ..told
+            },
+            Refused::WrongMethod { allowed, .. } => Self {
+                allow: Some(allowed),
+                ..told
+            },
+            Refused::Overloaded => Self {
+                retry_after: Some(Duration::from_secs(1)),
+                ..told
+            },
+            _ => told,
+        }
+    }
+}
+
+/// A provider's error as it was kept for the ending.
+#[derive(Debug)]
+pub(crate) struct Kept<'a> {
+    /// The provider's dialect.
+    pub(crate) dialect: Dialect,
+    /// The body, or the event's data.
+    pub(crate) body: &'a [u8],
+    /// What must not leave.
+    pub(crate) scrubber: Scrubber<'a>,
+}
+
+impl Told {
+    /// What the caller is told when a journey ended without an answer.
+    pub(crate) fn of_ending(
+        error: &FinalError,
+        kept: Option<&Kept<'_>>,
+        caller: Dialect,
+        excluded: &str,
+    ) -> Self {
+        let own = |status, code: &'static str, message: &str| Self {
+            status,
+            code: code.into(),
+            message: message.to_owned(),
+            ..Self::default()
+        };
+        let told = match (error.cause, &error.verdict) {
+            (Cause::CredentialsExhausted, _) => own(
+                502,
+                "upstream_credentials_exhausted",
+                "Every configured key of the provider was refused. Your own key is fine; the \
+                 gateway's operator must renew the provider's credentials or credit.",
+            ),
+            (Cause::Deadline, _) => own(
+                504,
+                "request_timed_out",
+                "The request's deadline passed before an answer came.",
+            ),
+            (Cause::NothingEligible, _) => own(
+                400,
+                "contract_not_served",
+                &format!("No channel of this route can serve the request as it is{excluded}."),
+            ),
+            (Cause::NoKeyServes, _) => own(
+                404,
+                "model_not_served",
+                "No configured key of the provider serves this model.",
+            ),
+            (Cause::Upstream, Some(verdict)) => Self::of_provider(verdict, kept, caller),
+            (Cause::Upstream | Cause::NotSent, _) => {
+                own(503, "nothing_available", "No channel could be tried now.")
+            }
+        };
+        Self {
+            retry_after: error.retry_after,
+            do_not_retry: error.do_not_retry,
+            ..told
+        }
+    }
+
+    /// A provider's failure: in its own words where it had some and they could be scrubbed.
+    pub(crate) fn of_provider(verdict: &Verdict, kept: Option<&Kept<'_>>, caller: Dialect) -> Self {
+        let status = status_of(verdict, caller);
+        let own = Self {
+            status,
+            code: code_of(verdict).into(),
+            message: words_of(verdict),
+            ..Self::default()
+        };
+        let Some(kept) = kept else {
+            return own;
+        };
+        let Some(theirs) = read_error(kept.dialect, kept.body) else {
+            return own;
+        };
+        let scrub = |text: String| kept.scrubber.scrub(&text);
+        let kind = match (kept.dialect == caller, theirs.kind) {
+            (true, Some(kind)) => Some(scrub(kind)),
+            _ => None,
+        };
+        Self {
+            kind,
+            code: theirs.code.map_or(own.code, |code| scrub(code).into()),
+            message: if theirs.message.is_empty() {
+                own.message
+            } else {
+                scrub(theirs.message)
+            },
+            param: theirs.param.map(scrub),
+            verbatim: (kept.dialect == caller)
+                .then(|| verbatim(kept, caller))
+                .flatten(),
+            ..own
+        }
+    }
+
+    /// The body in the caller's dialect.
+    pub(crate) fn body(
+        &self,
+        dialect: Dialect,
+        request_id: &RequestId,
+        extra: Option<&RawValue>,
+    ) -> Vec<u8> {
+        if let Some(body) = &self.verbatim
+            && let Some(body) = identified(body, request_id, extra)
+        {
+            return body;
+        }
+        error_body(dialect, &self.as_caller_error(request_id, extra))
+    }
+
+    /// The error in the dialects' own shape.
+    pub(crate) fn as_caller_error<'a>(
+        &'a self,
+        request_id: &'a RequestId,
+        extra: Option<&'a RawValue>,
+    ) -> CallerError<'a> {
+        CallerError {
+            status: self.status,
+            kind: self.kind.as_deref(),
+            code: Some(&self.code),
+            message: &self.message,
+            param: self.param.as_deref(),
+            request_id: Some(request_id.as_str()),
+            extra,
+        }
+    }
+
+    /// The whole answer.
+    pub(crate) fn answer(
+        &self,
+        dialect: Dialect,
+        request_id: &RequestId,
+        extra: Option<&RawValue>,
+    ) -> Response<Bytes> {
+        let mut response = Response::new(Bytes::from(self.body(dialect, request_id, extra)));
+        *response.status_mut() =
+            StatusCode::from_u16(self.status).unwrap_or(StatusCode::BAD_GATEWAY);
+        let headers = response.headers_mut();
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        );
+        if let Ok(id) = HeaderValue::from_str(request_id.as_str()) {
+            headers.insert(request_id::HEADER, id);
+        }
+        if let Some(wait) = self.retry_after {
+            let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+            headers.insert(
+                header::RETRY_AFTER,
+                HeaderValue::from(millis.div_ceil(1000).max(1)),
+            );
+        }
+        if self.do_not_retry {
+            headers.insert("x-should-retry", HeaderValue::from_static("false"));
+        }
+        if let Some(allow) = &self.allow
+            && let Ok(allow) = HeaderValue::from_str(allow.as_str())
+        {
+            headers.insert(header::ALLOW, allow);
+        }
+        response
+    }
+}
+
+/// A provider's own body, scrubbed, where it is an error in the caller's dialect.
+fn verbatim(kept: &Kept<'_>, caller: Dialect) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(kept.body).ok()?;
+    let value: Value = serde_json::from_str(text).ok()?;
+    let told = value
+        .get("error")?
+        .get("message")
+        .is_some_and(Value::is_string);
+    let shaped = match caller {
+        Dialect::OpenAiChat => told,
+        Dialect::AnthropicMessages => told && value.get("type")? == "error",
+    };
+    shaped.then(|| kept.scrubber.scrub(text).into_bytes())
+}
+
+/// The body with our request id, and with `extra_fields` where there are some.
+fn identified(body: &[u8], request_id: &RequestId, extra: Option<&RawValue>) -> Option<Vec<u8>> {
+    let id = serde_json::to_string(request_id.as_str()).ok()?;
+    let body = add_member(body, "request_id", id.as_bytes())?;
+    match extra {
+        Some(extra) => add_member(&body, "extra_fields", extra.get().as_bytes()),
+        None => Some(body),
+    }
+}
+
+/// The status for a provider's failure: its own where that is an error's, else the one that tells
+/// the caller's SDK what happened.
+fn status_of(verdict: &Verdict, caller: Dialect) -> u16 {
+    if let Some(status @ 400..=599) = verdict.status {
+        return status;
+    }
+    match (verdict.class, verdict.kind, caller) {
+        (Class::Transient, Some(Kind::Overloaded), Dialect::AnthropicMessages) => 529,
+        (Class::Transient, _, _) if verdict.status.is_some() => 503,
+        (Class::RateLimit | Class::Quota, _, _) => 429,
+        (Class::Timeout, _, _) => 504,
+        (Class::CallerFault, _, _) => 400,
+        (Class::ModelAccess | Class::ModelGone, _, _) => 404,
+        (Class::Credential, Some(Kind::ContentPolicy), _) | (Class::RegionBlocked, _, _) => 403,
+        _ => 502,
+    }
+}
+
+const fn code_of(verdict: &Verdict) -> &'static str {
+    match verdict.class {
+        Class::Credential => "upstream_credential_rejected",
+        Class::Quota => "upstream_quota_exhausted",
+        Class::ModelAccess => "upstream_model_unavailable",
+        Class::ModelGone => "upstream_model_gone",
+        Class::RegionBlocked => "upstream_region_blocked",
+        Class::RateLimit => "upstream_rate_limited",
+        Class::Transient => "upstream_unavailable",
+        Class::Timeout => "upstream_timed_out",
+        Class::Malformed => "upstream_malformed_answer",
+        Class::Unknown => "upstream_unknown_error",
+        Class::CallerFault => "upstream_refused_request",
+        Class::Cancelled => "cancelled",
+    }
+}
+
+fn words_of(verdict: &Verdict) -> String {
+    let what = match verdict.class {
+        Class::Timeout => "did not answer in time",
+        Class::Malformed => "sent an answer that breaks its own contract",
+        Class::RateLimit => "is rate limiting",
+        Class::Transient => "could not be reached or failed",
+        _ => "refused the request",
+    };
+    match verdict.status {
+        Some(status) => format!(
+            "The provider {what} (HTTP {status}, {}).",
+            verdict.fail_reason()
+        ),
+        None => format!("The provider {what} ({}).", verdict.fail_reason()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use backstop_units::Secret;
+
+    use super::*;
+
+    #[test]
+    fn a_providers_words_are_told_scrubbed_with_our_request_id() {
+        let secret = Secret::new("sk-live-0000111122223333");
+        let kept = Kept {
+            dialect: Dialect::OpenAiChat,
+            body: br#"{"error":{"message":"bad key sk-live-0000111122223333","type":"invalid_request_error","code":"invalid_api_key","inner":1.0}}"#,
+            scrubber: Scrubber { secret: Some(&secret), host: None },
+        };
+        let verdict = Verdict::malformed(Kind::UnreadableAnswer, Some(401));
+        let id = RequestId::new("r-1");
+        for (caller, want) in [
+            (
+                Dialect::OpenAiChat,
+                r#"{"error":{"message":"bad key [redacted]","type":"invalid_request_error","code":"invalid_api_key","inner":1.0},"request_id":"r-1"}"#,
+            ),
+            (
+                Dialect::AnthropicMessages,
+                r#"{"type":"error","error":{"type":"authentication_error","message":"bad key [redacted]","code":"invalid_api_key"},"request_id":"r-1"}"#,
+            ),
+        ] {
+            let told = Told::of_provider(&verdict, Some(&kept), caller);
+            assert_eq!(told.status, 401);
+            assert_eq!(
+                String::from_utf8(told.body(caller, &id, None)).expect("text"),
+                want
+            );
+        }
+    }
+
+    #[test]
+    fn every_refusal_has_a_status_and_a_stable_code() {
+        let path = || "/x".to_owned();
+        for (refused, status, code) in [
+            (Refused::NoSuchPath { path: path() }, 404, "unknown_path"),
+            (
+                Refused::WrongMethod {
+                    path: path(),
+                    allowed: http::Method::POST,
+                },
+                405,
+                "method_not_allowed",
+            ),
+            (
+                Refused::TooLarge {
+                    limit: ByteCount::mib(32),
+                },
+                413,
+                "request_too_large",
+            ),
+            (
+                Refused::UnknownModel { model: path() },
+                404,
+                "model_not_found",
+            ),
+            (Refused::Overloaded, 503, "gateway_overloaded"),
+        ] {
+            let answer =
+                Told::from(refused).answer(Dialect::OpenAiChat, &RequestId::new("r"), None);
+            assert_eq!(answer.status(), status);
+            let body: Value = serde_json::from_slice(answer.body()).expect("JSON");
+            assert_eq!(body["error"]["code"], code);
+            assert_eq!(body["request_id"], "r");
+        }
+    }
+}

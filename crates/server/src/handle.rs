@@ -1,0 +1,216 @@
+//! From a caller's HTTP request to its answer: the path, the body, the plan, the journey.
+
+use std::sync::Arc;
+
+use backstop_config::{Resolved, Snapshot};
+use backstop_dialects::{Dialect, Envelope, capabilities_between, read_envelope};
+use backstop_ledger::JourneyRecord;
+use backstop_policy::{Ask, CallerFallback, Channel, Exclusion, Journey, Lossy, Plan, Route};
+use backstop_units::{Moment, RequestId};
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, header};
+use http_body::Body;
+
+use crate::drive::{self, Drive};
+use crate::error::{Refused, Told};
+use crate::gateway::Gateway;
+use crate::intake::{BodyLimits, read_body};
+use crate::journal::Journal;
+use crate::outlet::{AnswerBody, Outlet, respond};
+use crate::request_id::{self, request_id};
+use crate::surface::{Surface, dialect_of};
+use crate::terms::Asked;
+use crate::{models, status};
+
+/// Answers one request. Dropping the answer, or this future, is the caller's hang-up.
+pub async fn handle<B>(gateway: Arc<Gateway>, request: Request<B>) -> Response<AnswerBody>
+where
+    B: Body<Data = Bytes> + Unpin + Send + 'static,
+{
+    let accepted = gateway.clock.now();
+    let id = request_id(request.headers(), || gateway.chance.id());
+    let path = request.uri().path();
+    let mut dialect = dialect_of(path);
+    let surface = match surface(&request) {
+        Ok(surface) => surface,
+        Err(refused) => return turn_away(dialect, &id, refused),
+    };
+    let answer = match surface {
+        Surface::Chat(spoken) => {
+            dialect = spoken;
+            match prepare(&gateway, spoken, request, &id, accepted).await {
+                Ok((drive, outlet)) => return respond(Box::pin(drive.run()), outlet).await,
+                Err(refused) => {
+                    gateway.count_refused(spoken, accepted);
+                    return turn_away(dialect, &id, refused);
+                }
+            }
+        }
+        Surface::Models => models::list(&gateway.snapshot(), request.headers()),
+        Surface::Health => status::health(),
+        Surface::Ready => status::ready(&gateway),
+        Surface::Metrics => status::metrics(&gateway),
+    };
+    let mut answer = answer;
+    if let Ok(id) = HeaderValue::from_str(id.as_str()) {
+        answer.headers_mut().insert(request_id::HEADER, id);
+    }
+    answer.map(AnswerBody::whole)
+}
+
+fn surface<B>(request: &Request<B>) -> Result<Surface, Refused> {
+    let path = || request.uri().path().chars().take(80).collect::<String>();
+    let surface =
+        Surface::at(request.uri().path()).ok_or_else(|| Refused::NoSuchPath { path: path() })?;
+    let allowed = surface.method();
+    if *request.method() != allowed {
+        return Err(Refused::WrongMethod {
+            path: path(),
+            allowed,
+        });
+    }
+    Ok(surface)
+}
+
+fn turn_away(dialect: Dialect, id: &RequestId, refused: Refused) -> Response<AnswerBody> {
+    tracing::info!(
+        target: "backstop::journey",
+        request_id = %id,
+        outcome = "bad_request",
+        code = %Told::from(refused.clone()).code,
+        "request refused"
+    );
+    let closes = matches!(
+        refused,
+        Refused::TooLarge { .. } | Refused::BodyCut | Refused::BodyStalled | Refused::Encoded
+    );
+    let mut answer = Told::from(refused).answer(dialect, id, None);
+    if closes {
+        // What is left of the body is not read.
+        answer
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer.map(AnswerBody::whole)
+}
+
+/// Everything before the first attempt. No provider has heard of the request yet.
+async fn prepare<B>(
+    gateway: &Arc<Gateway>,
+    dialect: Dialect,
+    request: Request<B>,
+    id: &RequestId,
+    accepted: Moment,
+) -> Result<(Drive, Outlet), Refused>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let snapshot = gateway.snapshot();
+    let (head, body) = request.into_parts();
+    let asked = Asked::read(&head.headers)?;
+    let limits = BodyLimits {
+        body: snapshot.limits.body_bytes,
+        buffered: snapshot.limits.buffered_bytes,
+    };
+    let (body, share) = read_body(&head.headers, body, limits, &gateway.buffered).await?;
+    let envelope = read_envelope(dialect, &body)?;
+    let resolved = snapshot
+        .resolve(&envelope.model)
+        .ok_or_else(|| Refused::UnknownModel {
+            model: envelope.model.chars().take(80).collect(),
+        })?;
+    let route = resolved.route();
+    // A name that a caller made up is no label.
+    let name = match &resolved {
+        Resolved::Configured(route) => route.name.to_string(),
+        Resolved::Minted(_) => "direct".to_owned(),
+    };
+    let plan = plan(gateway, &snapshot, dialect, &envelope, route);
+    check_pin(&asked, &plan)?;
+    let terms = asked.terms(route, envelope.stream, accepted);
+    let record = JourneyRecord {
+        dialect: dialect.as_str(),
+        streaming: envelope.stream,
+        caller_retry: asked.caller_retry,
+        started: accepted,
+        config_version: snapshot.version,
+        ..JourneyRecord::begun(id.clone(), envelope.model.clone())
+    };
+    let excluded = reasons(&plan);
+    let journal = Journal::open(Arc::clone(gateway), Journey::new(plan, terms), record, name);
+    let outlet = Outlet::default();
+    let request = drive::Request {
+        commit: asked.commit.unwrap_or(route.commit),
+        lossy: route.lossy == Lossy::Drop,
+        snapshot,
+        dialect,
+        envelope,
+        body,
+        _share: share,
+        headers: head.headers,
+        asked,
+        excluded,
+    };
+    Ok((Drive::new(request, journal, outlet.clone()), outlet))
+}
+
+fn plan(
+    gateway: &Gateway,
+    snapshot: &Snapshot,
+    dialect: Dialect,
+    envelope: &Envelope,
+    route: &Route,
+) -> Plan {
+    let fallbacks = envelope.fallbacks.iter().map(|fallback| {
+        let label = format!("{}/{}", fallback.provider, fallback.model);
+        match snapshot.channel(&label) {
+            Some(channel) => CallerFallback::Channel(channel),
+            None => CallerFallback::MissingProvider(label),
+        }
+    });
+    let carries = |channel: &Channel| match snapshot.providers.get(&channel.provider) {
+        Some(provider) => channel
+            .contract
+            .and(capabilities_between(dialect, provider.dialect())),
+        None => channel.contract,
+    };
+    Plan::new(
+        route,
+        &Ask {
+            needs: &envelope.needs,
+            fallbacks: fallbacks.collect(),
+            roll: gateway.chance.roll(),
+            carries: &carries,
+        },
+    )
+}
+
+/// A request held to a key that its first channel does not have is the caller's mistake.
+fn check_pin(asked: &Asked, plan: &Plan) -> Result<(), Refused> {
+    let (Some(pin), Some(primary)) = (&asked.pin, plan.candidates.first()) else {
+        return Ok(());
+    };
+    let has = primary.channel.serving_keys().any(|key| key.name() == pin);
+    if has {
+        return Ok(());
+    }
+    Err(Refused::UnknownKey {
+        key: pin.chars().take(80).collect(),
+        provider: primary.channel.provider.to_string(),
+    })
+}
+
+/// Why channels were left out, as the end of a sentence.
+fn reasons(plan: &Plan) -> String {
+    let reasons: Vec<String> = plan
+        .excluded
+        .iter()
+        .filter(|excluded| excluded.reason != Exclusion::MissingProvider)
+        .map(|excluded| format!("{}: {}", excluded.channel, excluded.reason))
+        .collect();
+    if reasons.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", reasons.join("; "))
+    }
+}

@@ -1,0 +1,155 @@
+//! The journey with its evidence: however the request ends, also by a hang-up, its guards settle,
+//! its rows are written and its metrics counted, once.
+
+use std::sync::Arc;
+
+use backstop_breaker::Outcome as Health;
+use backstop_ledger::{JourneyRecord, Served};
+use backstop_policy::{Action, AttemptAction, Ending, Event, Journey, KeyFate, Level, Sentence};
+use backstop_state::{LeaseGuard, PermitGuard};
+use backstop_telemetry::{AttemptEnd, InFlight, RequestEnd, routing};
+use backstop_units::Moment;
+
+use crate::gateway::Gateway;
+
+/// A journey under way. Dropping it before its end means that the caller left.
+pub(crate) struct Journal {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) journey: Journey,
+    pub(crate) record: JourneyRecord,
+    /// The route's name as metrics know it.
+    pub(crate) route: String,
+    pub(crate) permit: Option<PermitGuard>,
+    pub(crate) lease: Option<LeaseGuard>,
+    pub(crate) first_output: Option<Moment>,
+    in_flight: Option<InFlight>,
+}
+
+impl Journal {
+    pub(crate) fn open(
+        gateway: Arc<Gateway>,
+        journey: Journey,
+        record: JourneyRecord,
+        route: String,
+    ) -> Self {
+        let in_flight = Some(gateway.metrics.request_started());
+        Self {
+            gateway,
+            journey,
+            record,
+            route,
+            permit: None,
+            lease: None,
+            first_output: None,
+            in_flight,
+        }
+    }
+
+    /// Tells breaker and key pool how the attempt ended.
+    pub(crate) fn settle(&mut self, now: Moment, outcome: Health, fate: KeyFate) {
+        if let Some(permit) = self.permit.take() {
+            let _ = permit.settle(now, outcome);
+        }
+        if let Some(lease) = self.lease.take() {
+            match fate {
+                KeyFate::Served => lease.served(),
+                KeyFate::Refused { refusal, hint } => lease.refused(refusal, hint, now),
+                KeyFate::Nothing => drop(lease),
+            }
+        }
+    }
+
+    /// Says a sentence of the routing log.
+    pub(crate) fn say(&self, sentence: &Sentence) {
+        let level = match sentence.level() {
+            Level::Info => backstop_telemetry::Level::INFO,
+            Level::Warn => backstop_telemetry::Level::WARN,
+            Level::Error => backstop_telemetry::Level::ERROR,
+        };
+        routing(level, &self.record.request_id, sentence);
+    }
+
+    /// Writes the record and counts the metrics.
+    pub(crate) fn close(&mut self, now: Moment, ending: &Ending, status: Option<u16>) {
+        let Some(in_flight) = self.in_flight.take() else {
+            return;
+        };
+        drop(in_flight);
+        let record = &mut self.record;
+        record.rows = self.journey.trail().to_vec();
+        record.total = now.since(record.started);
+        record.terminal = ending.reason();
+        record.status = status;
+        let answered = matches!(ending, Ending::Success | Ending::Partial(_));
+        record.served = self
+            .journey
+            .candidate()
+            .filter(|_| answered)
+            .map(|candidate| Served {
+                provider: candidate.channel.provider.as_str().to_owned(),
+                model: candidate.channel.model.as_str().to_owned(),
+                action: self.journey.served_by(),
+            });
+        let outcome = match (ending, self.journey.served_by()) {
+            (Ending::Success, AttemptAction::Direct) => "success",
+            (Ending::Success, AttemptAction::Retry) => "success_after_retry",
+            (Ending::Success, AttemptAction::Fallback) => "success_after_fallback",
+            (Ending::Success, AttemptAction::Substitution) => "success_after_substitution",
+            (ending, _) => ending.reason(),
+        };
+        let metrics = &self.gateway.metrics;
+        for row in &record.rows {
+            if row.attempt.is_some() {
+                metrics.attempt_ended(&AttemptEnd {
+                    provider: row.provider.as_str(),
+                    model: row.model.as_str(),
+                    class: row.class.map(backstop_classifier::Class::name),
+                    action: row.action.as_str(),
+                    duration: row.total,
+                });
+            }
+        }
+        metrics.request_ended(&RequestEnd {
+            route: &self.route,
+            dialect: record.dialect,
+            outcome,
+            attempts: self.journey.sends(),
+            duration: record.total,
+            first_output: self.first_output.map(|first| first.since(record.started)),
+        });
+        tracing::info!(
+            target: "backstop::journey",
+            request_id = %record.request_id,
+            route = %self.route,
+            outcome,
+            status,
+            attempts = self.journey.sends(),
+            total_ms = u64::try_from(record.total.as_millis()).unwrap_or(u64::MAX),
+            "journey ended"
+        );
+        let empty = JourneyRecord::begun(record.request_id.clone(), "");
+        self.gateway.ledger.append(std::mem::replace(record, empty));
+    }
+}
+
+impl Drop for Journal {
+    /// The caller left: the same settlement as at every other ending.
+    fn drop(&mut self) {
+        if self.in_flight.is_none() {
+            return;
+        }
+        let now = self.gateway.clock.now();
+        self.journey.on(now, Event::CallerGone);
+        while let Some(action) = self.journey.poll(now) {
+            match action {
+                Action::Settle { outcome, key } => self.settle(now, outcome, key),
+                Action::Log(sentence) => self.say(&sentence),
+                Action::RefundBudget { channel } => {
+                    self.gateway.refund_budget(&channel);
+                }
+                Action::Finish(ending) => self.close(now, &ending, None),
+                _ => {}
+            }
+        }
+    }
+}

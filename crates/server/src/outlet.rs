@@ -1,0 +1,172 @@
+//! How a journey hands bytes to its caller: a small slot between the journey's own future and the
+//! response body that drives it.
+//!
+//! No task is spawned. Until the head is there the request's handler polls the journey; from then
+//! on the response body does. When the caller hangs up, hyper drops whichever of the two it holds,
+//! and with it the journey, its upstream connection and its guards. A caller that reads slowly
+//! stops the journey at the slot's bound.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Response, response};
+use http_body::{Body, Frame, SizeHint};
+
+/// Bytes that may wait for a caller before its journey stops reading from the provider.
+const SLOT_BYTES: usize = 64 * 1024;
+
+/// The journey's side: a head once, then bytes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Outlet(Arc<Mutex<Slot>>);
+
+#[derive(Debug, Default)]
+struct Slot {
+    head: Option<response::Parts>,
+    waiting: VecDeque<Bytes>,
+    size: usize,
+}
+
+impl Outlet {
+    /// Gives the response's head: from now on the caller has a status.
+    pub(crate) fn open(&self, head: response::Parts) {
+        self.slot().head = Some(head);
+    }
+
+    /// Hands over bytes, waiting while the caller is behind.
+    pub(crate) async fn send(&self, bytes: Bytes) {
+        poll_fn(|_| {
+            if self.slot().size < SLOT_BYTES {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+        self.push(bytes);
+    }
+
+    /// Hands over bytes without waiting, for the last ones of a stream.
+    pub(crate) fn push(&self, bytes: Bytes) {
+        if bytes.is_empty() {
+            return;
+        }
+        let mut slot = self.slot();
+        slot.size += bytes.len();
+        slot.waiting.push_back(bytes);
+    }
+
+    fn take(&self) -> Option<Bytes> {
+        let mut slot = self.slot();
+        let bytes = slot.waiting.pop_front()?;
+        slot.size -= bytes.len();
+        Some(bytes)
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Slot> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A journey in flight. It answers with a whole response, or opens its outlet and answers nothing.
+type InFlight = Pin<Box<dyn Future<Output = Option<Response<Bytes>>> + Send>>;
+
+/// The body of a caller's response.
+pub struct AnswerBody(Inner);
+
+enum Inner {
+    Whole(Option<Bytes>),
+    Streaming {
+        journey: Option<InFlight>,
+        outlet: Outlet,
+    },
+}
+
+impl AnswerBody {
+    /// A body that is already there.
+    pub(crate) const fn whole(bytes: Bytes) -> Self {
+        Self(Inner::Whole(Some(bytes)))
+    }
+}
+
+impl std::fmt::Debug for AnswerBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match &self.0 {
+            Inner::Whole(_) => "AnswerBody(whole)",
+            Inner::Streaming { .. } => "AnswerBody(streaming)",
+        })
+    }
+}
+
+/// Runs a journey until the caller can be given a status.
+pub(crate) async fn respond(mut journey: InFlight, outlet: Outlet) -> Response<AnswerBody> {
+    let whole = poll_fn(|cx| match journey.as_mut().poll(cx) {
+        Poll::Ready(answer) => Poll::Ready(answer),
+        Poll::Pending if outlet.slot().head.is_some() => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    })
+    .await;
+    if let Some(answer) = whole {
+        return answer.map(AnswerBody::whole);
+    }
+    let head = outlet.slot().head.take();
+    let mut response = Response::new(());
+    if let Some(head) = head {
+        response = Response::from_parts(head, ());
+    }
+    response.map(|()| {
+        AnswerBody(Inner::Streaming {
+            journey: Some(journey),
+            outlet,
+        })
+    })
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut self.0 {
+            Inner::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Inner::Streaming { journey, outlet } => {
+                if let Some(bytes) = outlet.take() {
+                    return Poll::Ready(Some(Ok(Frame::data(bytes))));
+                }
+                if let Some(running) = journey
+                    && running.as_mut().poll(cx).is_ready()
+                {
+                    *journey = None;
+                }
+                match outlet.take() {
+                    Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                    None if journey.is_none() => Poll::Ready(None),
+                    None => Poll::Pending,
+                }
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Inner::Whole(bytes) => bytes.as_ref().is_none_or(Bytes::is_empty),
+            Inner::Streaming { .. } => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Inner::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Inner::Streaming { .. } => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Takes what must not leave out of a provider's text: keys, tokens, addresses of ours.
+//!
+//! Providers echo what they were sent, the key among it. Known secrets are removed wherever they
+//! stand; beyond them anything in the shape of a credential is, since a provider may show part of
+//! one, or another's.
+
+use backstop_units::Secret;
+
+/// What stands where something was removed.
+const PLACEHOLDER: &str = "[redacted]";
+
+/// Beginnings that credentials are known by. A word that starts with one and goes on for at least
+/// [`CREDENTIAL_TAIL`] characters is taken for a credential.
+const PREFIXES: [&str; 12] = [
+    "sk-", "sk_", "pk-", "rk-", "gsk_", "xai-", "hf_", "AIza", "AKIA", "ASIA", "ya29.", "eyJ",
+];
+
+/// Characters after a prefix that make a word a credential. Masked keys (`sk-abc***xyz`) count.
+const CREDENTIAL_TAIL: usize = 6;
+
+/// What to look for besides shapes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Scrubber<'a> {
+    /// The key the attempt presented.
+    pub(crate) secret: Option<&'a Secret>,
+    /// Hosts the gateway sends to.
+    pub(crate) host: Option<&'a str>,
+}
+
+impl Scrubber<'_> {
+    /// `text` without secrets.
+    pub(crate) fn scrub(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        if let Some(secret) = self.secret
+            && secret.expose().len() >= 4
+        {
+            text = text.replace(secret.expose(), PLACEHOLDER);
+        }
+        if let Some(host) = self.host
+            && !host.is_empty()
+        {
+            text = text.replace(host, PLACEHOLDER);
+        }
+        scrub_shapes(&text)
+    }
+}
+
+fn scrub_shapes(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(is_word) {
+        let (before, from) = rest.split_at(start);
+        out.push_str(before);
+        let end = from.find(|c: char| !is_word(c)).unwrap_or(from.len());
+        let (word, after) = from.split_at(end);
+        out.push_str(if is_credential(word) {
+            PLACEHOLDER
+        } else {
+            word
+        });
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '*' | '+' | '/' | '=' | '~')
+}
+
+fn is_credential(word: &str) -> bool {
+    PREFIXES.iter().any(|prefix| {
+        word.strip_prefix(prefix)
+            .is_some_and(|tail| tail.trim_end_matches('.').len() >= CREDENTIAL_TAIL)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_the_shape_of_a_credential_survives() {
+        let secret = Secret::new("tok/en.with+odd=chars");
+        let scrubber = Scrubber {
+            secret: Some(&secret),
+            host: Some("10.1.2.3:8000"),
+        };
+        for (text, want) in [
+            (
+                "Incorrect API key provided: sk-abc***xyz. Visit",
+                "Incorrect API key provided: [redacted] Visit",
+            ),
+            ("key tok/en.with+odd=chars is bad", "key [redacted] is bad"),
+            (
+                "connect to 10.1.2.3:8000 failed",
+                "connect to [redacted] failed",
+            ),
+            ("\"AIzaSyFAKE123456\"", "\"[redacted]\""),
+            (
+                "The model `gpt-4o` does not exist",
+                "The model `gpt-4o` does not exist",
+            ),
+            ("task-force sk-1", "task-force sk-1"),
+            ("größe — ok", "größe — ok"),
+        ] {
+            assert_eq!(scrubber.scrub(text), want);
+        }
+    }
+}
