@@ -1,0 +1,83 @@
+//! Every provider's table, and the general one behind them.
+//!
+//! A provider whose errors are said entirely in the shared vocabulary has no file.
+
+mod anthropic;
+mod azure;
+mod bedrock;
+mod cohere;
+mod dashscope;
+mod deepseek;
+mod echo;
+mod fireworks;
+mod general;
+mod google;
+mod groq;
+mod minimax;
+mod mistral;
+mod nvidia;
+mod openai;
+mod openrouter;
+mod perplexity;
+mod together;
+mod xai;
+mod zhipu;
+
+use std::sync::LazyLock;
+
+use crate::evidence::Family;
+use crate::table::{Compiled, Table};
+
+/// The tables of single providers, for docs and tools.
+#[must_use]
+pub fn tables() -> &'static [&'static Table] {
+    &[
+        &openai::TABLE,
+        &azure::TABLE,
+        &anthropic::TABLE,
+        &bedrock::TABLE,
+        &google::GEMINI,
+        &google::VERTEX,
+        &groq::TABLE,
+        &mistral::TABLE,
+        &cohere::TABLE,
+        &openrouter::TABLE,
+        &xai::TABLE,
+        &deepseek::TABLE,
+        &together::TABLE,
+        &fireworks::TABLE,
+        &perplexity::TABLE,
+        &nvidia::TABLE,
+        &zhipu::TABLE,
+        &dashscope::TABLE,
+        &minimax::TABLE,
+    ]
+}
+
+/// The table that every family reads last.
+#[must_use]
+pub fn general_table() -> &'static Table {
+    &general::TABLE
+}
+
+/// The phrases that every family reads first: messages that echo the request.
+#[must_use]
+pub fn echo_table() -> &'static Table {
+    &echo::TABLE
+}
+
+static ECHO: LazyLock<Compiled> = LazyLock::new(|| Compiled::new(&echo::TABLE));
+static GENERAL: LazyLock<Compiled> = LazyLock::new(|| Compiled::new(&general::TABLE));
+static BY_FAMILY: LazyLock<Vec<Option<Compiled>>> = LazyLock::new(|| {
+    let own = |family: Family| tables().iter().find(|table| table.family == family);
+    Family::ALL
+        .iter()
+        .map(|family| own(*family).map(|table| Compiled::new(table)))
+        .collect()
+});
+
+/// The compiled tables of a family, in reading order.
+pub(crate) fn compiled(family: Family) -> [Option<&'static Compiled>; 3] {
+    let own = BY_FAMILY.get(family as usize).and_then(Option::as_ref);
+    [Some(&ECHO), own, Some(&GENERAL)]
+}
