@@ -234,7 +234,8 @@ pub enum Problem {
     },
     /// A value that begins like a reference and is none.
     #[error(
-        "not a whole reference; expected env.NAME, ${{NAME}}, env::NAME, os.environ/NAME or file.PATH"
+        "not a whole reference; expected env.NAME, ${{NAME}}, env::NAME, os.environ/NAME or \
+         file.PATH"
     )]
     BadReference,
     /// The variable is not set.
@@ -270,7 +271,11 @@ pub enum Problem {
     #[error("a placeholder, not a key; expected env.NAME, file.PATH or the key itself")]
     SecretPlaceholder,
     /// No provider of that name.
-    #[error("no provider is called {}{}", shown(.name), accepts_names(.nearest.as_deref(), .accepted))]
+    #[error(
+        "no provider is called {}{}",
+        shown(.name),
+        accepts_names(.nearest.as_deref(), .accepted)
+    )]
     UnknownProvider {
         /// The name.
         name: String,
@@ -401,6 +406,17 @@ pub enum Problem {
 }
 
 impl Problem {
+    /// Whether a field's name is at fault rather than its value.
+    pub(crate) fn is_about_a_name(&self) -> bool {
+        matches!(
+            self,
+            Self::UnknownField { .. }
+                | Self::KnownElsewhere { .. }
+                | Self::HeaderName
+                | Self::HeaderReserved
+        )
+    }
+
     /// An unknown field, or one that other gateways have and we say elsewhere.
     pub(crate) fn unknown_field(name: &str, accepted: &'static [&'static str]) -> Self {
         let elsewhere = ELSEWHERE
@@ -434,7 +450,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ),
     (
         "fallbacks",
-        "another channel for the same model is a further group of the route; another model is a substitution",
+        "the same model elsewhere is a further group of the route, another model a substitution",
     ),
     (
         "default_request_timeout_in_seconds",

@@ -199,6 +199,12 @@ impl Snapshot {
         self.channels.keys()
     }
 
+    /// Whether a route lists the channel.
+    #[must_use]
+    pub fn lists(&self, channel: &ChannelId) -> bool {
+        self.channels.contains_key(channel)
+    }
+
     /// Every channel that a route lists, once.
     pub fn channels(&self) -> impl Iterator<Item = &Arc<Channel>> {
         self.channels.values()

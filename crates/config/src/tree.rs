@@ -143,9 +143,10 @@ impl Document {
 
     /// A fault at `path`, or as near to it as the file goes.
     pub(crate) fn fault(&self, path: FieldPath, problem: Problem) -> Fault {
+        let at = self.root.locate(path.steps(), problem.is_about_a_name());
         Fault {
             file: self.file.clone(),
-            position: Some(position(&self.text, self.root.locate(path.steps()))),
+            position: Some(position(&self.text, at)),
             path,
             problem,
         }
@@ -154,19 +155,20 @@ impl Document {
 
 impl Node {
     /// Where the value at `steps` stands, or the deepest of its parents that is there. Tables and
-    /// lists stand where their name does.
-    fn locate(&self, steps: &[Step]) -> usize {
+    /// lists stand where their name does, and so does everything when the `name` is asked for.
+    fn locate(&self, steps: &[Step], name: bool) -> usize {
         let mut at = self.at;
         let mut node = self;
         for step in steps {
             match (step, &node.value) {
-                (Step::Field(name), Value::Table(entries)) => {
-                    let Some(entry) = entries.iter().find(|entry| entry.name == *name) else {
+                (Step::Field(field), Value::Table(entries)) => {
+                    let Some(entry) = entries.iter().find(|entry| entry.name == *field) else {
                         break;
                     };
                     node = &entry.node;
                     at = match node.value {
                         Value::List(_) | Value::Table(_) => entry.name_at,
+                        _ if name => entry.name_at,
                         _ => node.at,
                     };
                 }

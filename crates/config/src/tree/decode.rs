@@ -170,9 +170,22 @@ impl<'de> Deserializer<'de> for &'de Node {
         }
     }
 
+    /// Only a table is one: serde would also fill a struct from a list, by position.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Misread> {
+        match &self.value {
+            Value::List(_) => Err(Misread::invalid_type(Unexpected::Seq, &"a table")),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
-        unit_struct seq tuple tuple_struct map struct identifier ignored_any
+        unit_struct seq tuple tuple_struct map identifier ignored_any
     }
 }
 

@@ -26,7 +26,8 @@ pub(super) fn parse(text: &str) -> Result<Node, Found> {
 }
 
 /// Where and how the text stops being JSON. The message of the library is of fixed shape and holds
-/// no text of the file; its own line and column are cut off.
+/// no text of the file; its own line and column are cut off, and the two mistakes that are made
+/// most get a name.
 fn syntax(text: &str, error: &serde_json::Error) -> (usize, Problem) {
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or_default();
@@ -36,6 +37,14 @@ fn syntax(text: &str, error: &serde_json::Error) -> (usize, Problem) {
         .map(str::len)
         .sum();
     let at = line_start + error.column().saturating_sub(1);
+    let (before, after) = text.split_at_checked(at).unwrap_or((text, ""));
+    let message = if after.starts_with(['/', '#']) {
+        "it has no comments; a .toml file may hold them"
+    } else if before.trim_end().ends_with(',') && after.starts_with(['}', ']']) {
+        "a comma stands before the end of a table or list"
+    } else {
+        message
+    };
     let problem = Problem::Syntax {
         spelling: "JSON",
         message: message.to_owned(),

@@ -14,18 +14,21 @@ pub(super) fn parse(text: &str) -> Result<Node, Found> {
     const MOST: usize = 5;
     let (root, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
-        return Err(errors
-            .iter()
-            .take(MOST)
-            .map(|error| {
-                let at = error.span().map_or(0, |span| span.start);
-                let problem = Problem::Syntax {
-                    spelling: "TOML",
-                    message: error.message().replace('\n', "; "),
-                };
-                (at, problem)
-            })
-            .collect());
+        let mut found = Found::new();
+        for error in &errors {
+            let at = error.span().map_or(0, |span| span.start);
+            let problem = Problem::Syntax {
+                spelling: "TOML",
+                message: error.message().replace('\n', "; "),
+            };
+            // Of two at one place the later is the inner one: the cause.
+            match found.last_mut() {
+                Some(last) if last.0 == at => last.1 = problem,
+                _ => found.push((at, problem)),
+            }
+        }
+        found.truncate(MOST);
+        return Err(found);
     }
     let mut found = Found::new();
     let at = root.span().start;

@@ -1,6 +1,6 @@
 //! `providers.<name>.keys`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use backstop_keypool::{Key, ModelList, Pool};
 use backstop_providers::Row;
@@ -50,9 +50,14 @@ impl Check<'_> {
 
         let mut keys = Vec::with_capacity(entries.len());
         let mut secrets = HashMap::with_capacity(entries.len());
+        let mut names = HashSet::with_capacity(entries.len());
         for (index, entry) in entries.iter().enumerate() {
             let at = at.item(index);
             let name = self.key_name(&at, provider, index, entry);
+            if !names.insert(name.clone()) {
+                let name = name.clone();
+                self.fault(&at.field("name"), Problem::Twice { name });
+            }
             let secret = self.secret(&at.field("value"), entry.value.as_deref());
             let models = self.models(&at.field("models"), entry.models.as_deref());
             let id = KeyId::new(provider, &name);
@@ -65,9 +70,7 @@ impl Check<'_> {
                 // The name is shown wherever the key is used.
                 self.fault(&at.field("name"), Problem::BadName { accepted: A_NAME });
             }
-            if secrets.insert(id, secret).is_some() {
-                self.fault(&at.field("name"), Problem::Twice { name });
-            } else {
+            if secrets.insert(id, secret).is_none() {
                 keys.push(key);
             }
         }
