@@ -14,7 +14,10 @@ pub struct Request {
     /// Whether the caller asked for token usage at the end of a stream. True for dialects that
     /// always send it.
     pub include_usage: bool,
-    /// The conversation, oldest first, system messages in their place.
+    /// The system prompt of a dialect that keeps it apart from the messages: text parts.
+    pub instructions: Vec<Part>,
+    /// The conversation, oldest first, system messages in their place, each entry one message of
+    /// the request as written.
     pub messages: Vec<Message>,
     /// What the model may call.
     pub tools: Vec<Tool>,

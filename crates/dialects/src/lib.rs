@@ -14,7 +14,7 @@
 //! ```
 //! use backstop_dialects::{Dialect, Edits, read_envelope, splice_request};
 //!
-//! let body = br#"{"model": "fast", "top_p": 0.90}"#.as_slice().into();
+//! let body = bytes::Bytes::from_static(br#"{"model": "fast", "top_p": 0.90}"#);
 //! let envelope = read_envelope(Dialect::OpenAiChat, &body)?;
 //! let edits = Edits { model: Some("gpt-4o"), ..Edits::default() };
 //! let sent = splice_request(Dialect::OpenAiChat, &body, &envelope, &edits);
@@ -29,11 +29,13 @@ mod splice;
 mod answer;
 mod error;
 mod stream;
+mod translate;
 
 mod anthropic_messages;
 mod openai_chat;
 
 mod json;
+mod members;
 mod scan;
 
 pub use answer::{AnswerFacts, Malformed, inspect_answer};
@@ -41,4 +43,8 @@ pub use dialect::{Dialect, capabilities, capabilities_between};
 pub use envelope::{BadRequest, Envelope, Fallback, read_envelope};
 pub use error::{CallerError, ProviderError, error_body, error_event, error_type, read_error};
 pub use splice::{Edits, add_member, splice_request};
-pub use stream::{Reading, StreamReader};
+pub use stream::{Reading, StreamReader, StreamWriter};
+pub use translate::{
+    Loss, Stamp, Unsupported, WriteOptions, Written, read_answer, read_request, write_answer,
+    write_request,
+};

@@ -3,5 +3,9 @@
 
 pub(crate) mod answer;
 pub(crate) mod error;
+pub(crate) mod request;
 pub(crate) mod stream;
 mod usage;
+
+/// The dialect's name on what only it knows.
+const OWN: &str = "openai-chat";

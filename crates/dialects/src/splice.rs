@@ -28,7 +28,8 @@ pub struct Edits<'a> {
 /// ```
 /// use backstop_dialects::{Dialect, Edits, read_envelope, splice_request};
 ///
-/// let body = br#"{"model":"fast","fallbacks":["groq/llama"],"temperature":0.70}"#.as_slice().into();
+/// let body = br#"{"model":"fast","fallbacks":["groq/llama"],"temperature":0.70}"#;
+/// let body = bytes::Bytes::from_static(body);
 /// let envelope = read_envelope(Dialect::OpenAiChat, &body)?;
 /// let edits = Edits { model: Some("gpt-4o"), ask_usage: true };
 /// let sent = splice_request(Dialect::OpenAiChat, &body, &envelope, &edits);

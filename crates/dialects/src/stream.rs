@@ -5,6 +5,7 @@ use backstop_stream::{Frame, Meaning, Sentinel};
 
 use crate::answer::Malformed;
 use crate::dialect::Dialect;
+use crate::translate::Stamp;
 use crate::{anthropic_messages, openai_chat};
 
 impl Dialect {
@@ -91,6 +92,62 @@ impl StreamReader {
         match &mut self.state {
             State::OpenAiChat(reader) => reader.read(frame.event(), frame.data()),
             State::AnthropicMessages(reader) => reader.read(frame.data()),
+        }
+    }
+}
+
+/// Writes a stream in the caller's dialect from neutral events. Every event it writes is safe:
+/// no id, model name or text can start a field of its own.
+///
+/// A stream that breaks gets [`error_event`](crate::error_event) and nothing more: without
+/// [`Event::End`] no end marker is written, and none before an [`Event::Stop`]. Some servers send
+/// no end marker of their own: when such a stream ended whole
+/// ([`Ending::Whole`](backstop_stream::Ending::Whole)), write [`Event::End`] for it. A second one
+/// writes nothing.
+///
+/// ```
+/// use backstop_chat::Event;
+/// use backstop_dialects::{Dialect, Stamp, StreamWriter};
+///
+/// let stamp = Stamp { id: "r-1", model: "fast", created: 0 };
+/// let mut writer = StreamWriter::new(Dialect::OpenAiChat, &stamp, false);
+/// let mut out = Vec::new();
+/// writer.write(&Event::Text { choice: 0, text: "hi".into() }, &mut out);
+/// assert!(String::from_utf8(out)?.starts_with("data: {\"id\":\"r-1\","));
+/// # Ok::<(), std::string::FromUtf8Error>(())
+/// ```
+#[derive(Debug)]
+pub struct StreamWriter {
+    target: Target,
+}
+
+#[derive(Debug)]
+enum Target {
+    OpenAiChat(openai_chat::stream::Writer),
+    AnthropicMessages(anthropic_messages::stream::Writer),
+}
+
+impl StreamWriter {
+    /// A writer in `dialect`. `stamp` says what the provider's stream leaves out;
+    /// `include_usage` is whether the caller asked for usage, where the dialect lets it choose.
+    #[must_use]
+    pub fn new(dialect: Dialect, stamp: &Stamp<'_>, include_usage: bool) -> Self {
+        let target = match dialect {
+            Dialect::OpenAiChat => {
+                Target::OpenAiChat(openai_chat::stream::Writer::new(stamp, include_usage))
+            }
+            Dialect::AnthropicMessages => {
+                Target::AnthropicMessages(anthropic_messages::stream::Writer::new(stamp))
+            }
+        };
+        Self { target }
+    }
+
+    /// Appends what `event` comes to on the wire: any number of events, often none.
+    pub fn write(&mut self, event: &Event, out: &mut Vec<u8>) {
+        match &mut self.target {
+            Target::OpenAiChat(writer) => writer.write(event, out),
+            Target::AnthropicMessages(writer) => writer.write(event, out),
         }
     }
 }

@@ -1,8 +1,15 @@
 //! Whole answers.
 
+mod read;
+mod write;
+
 use super::usage::Counts;
 use crate::answer::{AnswerFacts, Malformed, says_error};
 use crate::scan::{Fault, Kind, Scanner};
+pub(crate) use read::read;
+pub(super) use read::stop_reason;
+pub(crate) use write::write;
+pub(super) use write::{Said, stop_word, write_usage};
 
 /// Checks the shape of the answer that comes next. An empty `content` is legal: a refusal or an
 /// empty turn.

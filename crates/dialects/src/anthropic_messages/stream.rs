@@ -3,6 +3,9 @@
 //! What an event is stands in its `type` member; the `event:` line says the same and is not relied
 //! upon, since some servers leave it out.
 
+mod events;
+mod write;
+
 use backstop_chat::Usage;
 use backstop_stream::Meaning;
 
@@ -10,11 +13,14 @@ use super::usage::Counts;
 use crate::answer::{Malformed, says_error};
 use crate::scan::{Fault, Kind, Scanner, Str};
 use crate::stream::Reading;
+use events::Events;
+pub(crate) use write::Writer;
 
 /// Reads the events of one stream.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    translate: bool,
+    /// Present when the stream is translated.
+    events: Option<Events>,
     started: bool,
     counts: Counts,
 }
@@ -35,7 +41,7 @@ struct Found<'a> {
 impl Reader {
     pub(crate) fn new(translate: bool) -> Self {
         Self {
-            translate,
+            events: translate.then(Events::default),
             started: false,
             counts: Counts::default(),
         }
@@ -44,11 +50,17 @@ impl Reader {
     pub(crate) fn read(&mut self, data: &[u8]) -> Result<Reading, Malformed> {
         let found = scan(data)?;
         let meaning = self.meaning(&found)?;
-        Ok(Reading {
+        let mut reading = Reading {
             meaning,
             usage: self.usage(&found),
             events: Vec::new(),
-        })
+        };
+        if let Some(events) = &mut self.events
+            && !matches!(meaning, Meaning::Error | Meaning::Unrecognised)
+        {
+            events.read(data, reading.usage, &mut reading.events)?;
+        }
+        Ok(reading)
     }
 
     fn meaning(&mut self, found: &Found<'_>) -> Result<Meaning, Malformed> {

@@ -1,7 +1,14 @@
 //! Whole answers.
 
+mod read;
+mod write;
+
 use crate::answer::{AnswerFacts, Malformed, says_error};
 use crate::scan::{Fault, Kind, Scanner};
+pub(crate) use read::read;
+pub(super) use read::{Content, Details, Piece, stop_reason, tool_id};
+pub(crate) use write::write;
+pub(super) use write::{finish_reason, write_detail, write_sealed, write_usage};
 
 /// Checks the shape of the answer that comes next.
 pub(crate) fn inspect(s: &mut Scanner<'_>) -> Result<AnswerFacts, Malformed> {

@@ -1,16 +1,22 @@
 //! Streamed answers.
 
-use backstop_chat::Usage;
+mod events;
+mod write;
+
+use backstop_chat::{Event, Usage};
 use backstop_stream::Meaning;
 
 use crate::answer::{Malformed, is_hollow, says_error};
 use crate::scan::{Fault, Kind, Member, Scanner};
 use crate::stream::Reading;
+use events::Events;
+pub(crate) use write::Writer;
 
 /// Reads the chunks of one stream.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    translate: bool,
+    /// Present when the stream is translated.
+    events: Option<Events>,
     choices: Choices,
 }
 
@@ -56,24 +62,34 @@ struct Chunk {
 impl Reader {
     pub(crate) fn new(translate: bool) -> Self {
         Self {
-            translate,
+            events: translate.then(Events::default),
             choices: Choices::default(),
         }
     }
 
     pub(crate) fn read(&mut self, event: Option<&str>, data: &[u8]) -> Result<Reading, Malformed> {
         if data.starts_with(b"[DONE]") {
-            return Ok(Reading::of(Meaning::Done));
+            let mut done = Reading::of(Meaning::Done);
+            done.events
+                .extend(self.events.is_some().then_some(Event::End));
+            return Ok(done);
         }
         if event == Some("error") {
             return Ok(Reading::of(Meaning::Error));
         }
         let chunk = self.scan(data)?;
-        Ok(Reading {
+        let mut reading = Reading {
             meaning: self.meaning(&chunk),
             usage: chunk.usage.or(chunk.own_usage),
             events: Vec::new(),
-        })
+        };
+        if let Some(events) = &mut self.events
+            && reading.meaning != Meaning::Error
+        {
+            events.read(data, &mut reading.events)?;
+            reading.events.extend(reading.usage.map(Event::Usage));
+        }
+        Ok(reading)
     }
 
     /// The strongest meaning of a chunk.

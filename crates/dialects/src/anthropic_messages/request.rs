@@ -1,0 +1,8 @@
+//! Requests.
+
+mod read;
+mod write;
+
+pub(crate) use read::read;
+pub(super) use write::object;
+pub(crate) use write::write;
