@@ -9,6 +9,7 @@
 )]
 
 mod ci;
+mod demo;
 mod sdk;
 mod shell;
 mod tidy;
@@ -28,6 +29,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Ci(ci::Args),
+    Demo(demo::Args),
     Sdk(sdk::Args),
     Tidy(tidy::Args),
 }
@@ -35,6 +37,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Ci(args) => ci::run(&args),
+        Command::Demo(args) => demo::run(&args),
         Command::Sdk(args) => sdk::run(&args),
         Command::Tidy(args) => tidy::run(&args),
     };

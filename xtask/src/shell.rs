@@ -12,6 +12,17 @@ pub(crate) fn root() -> &'static Path {
         .expect("xtask lies in a folder of the workspace")
 }
 
+/// The folder that builds go to, wherever the environment puts it.
+pub(crate) fn target_folder() -> Result<std::path::PathBuf> {
+    let mut metadata = command("cargo", &["metadata", "--format-version", "1", "--no-deps"]);
+    let metadata: serde_json::Value =
+        serde_json::from_str(&output(&mut metadata)?).context("cargo's metadata is not JSON")?;
+    let folder = metadata["target_directory"]
+        .as_str()
+        .context("cargo names no target folder")?;
+    Ok(folder.into())
+}
+
 /// `program` with `args`, to be started in the workspace's root with this process's environment
 /// (`CARGO_BUILD_JOBS` and the like included).
 pub(crate) fn command(program: &str, args: &[&str]) -> Command {

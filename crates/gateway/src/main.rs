@@ -1,2 +1,67 @@
-//! The backstop binary.
-fn main() {}
+//! The binary `backstop`: reads arguments, checks the configuration, starts the parts, drains.
+//!
+//! It decides nothing about a request.
+
+mod check;
+mod compose;
+mod environment;
+mod reload;
+mod serve;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// An LLM gateway that recovers from failures only when the caller's contract can be kept, inside a
+/// bounded deadline, with evidence for every attempt.
+#[derive(Debug, Parser)]
+#[command(name = "backstop", version, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve callers until SIGTERM or Ctrl-C, then let answers in flight end
+    Serve(serve::Args),
+    /// Check a configuration and say what it means; exit status 2 when it is refused
+    Check(check::Args),
+}
+
+/// Which configuration to read.
+#[derive(Debug, clap::Args)]
+struct Source {
+    /// The configuration, TOML or JSON. Without it: backstop.toml, then config.json in this folder,
+    /// then the well-known variables (OPENAI_API_KEY, ANTHROPIC_API_KEY, ...)
+    #[arg(long, short, value_name = "FILE", env = "BACKSTOP_CONFIG")]
+    config: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  OPENAI_API_KEY=sk-... backstop serve          serve on http://127.0.0.1:8080, no file needed
+  backstop check --config backstop.toml         is it right, and what does it mean?
+  backstop serve --config backstop.toml         a changed file, or SIGHUP, is taken over while running
+
+Then point a client at it:
+  curl http://127.0.0.1:8080/v1/chat/completions -H 'content-type: application/json' \\
+    -d '{\"model\":\"openai/gpt-4o-mini\",\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'
+
+Exit status: 0 done, 1 it could not run, 2 the configuration or the arguments are wrong.";
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Check(args) => check::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let refused = error.downcast_ref::<backstop_config::Error>().is_some();
+            eprintln!("backstop: {error:#}");
+            ExitCode::from(if refused { 2 } else { 1 })
+        }
+    }
+}

@@ -22,6 +22,8 @@ pub(crate) struct Answered {
     /// In the caller's dialect.
     pub(crate) body: Bytes,
     pub(crate) same_dialect: bool,
+    /// Request fields that were dropped on the way.
+    pub(crate) dropped: Vec<String>,
 }
 
 /// Provider headers a caller may see, by their beginnings: limits and ids, never cookies or
@@ -43,7 +45,7 @@ pub(crate) fn whole(
 ) -> Response<Bytes> {
     let wants_extra = request.dialect == Dialect::OpenAiChat || wants_trail(request);
     let extra = wants_extra
-        .then(|| extra_fields(request, journal, now, None))
+        .then(|| extra_fields(request, journal, now, Ok(&answered.dropped)))
         .flatten();
     let body = match &extra {
         Some(extra) => add_member(&answered.body, "extra_fields", extra.get().as_bytes())
@@ -73,7 +75,7 @@ pub(crate) fn failed(
 ) -> Response<Bytes> {
     let wants_extra = request.dialect == Dialect::OpenAiChat || wants_trail(request);
     let extra = wants_extra
-        .then(|| extra_fields(request, journal, now, Some(told)))
+        .then(|| extra_fields(request, journal, now, Err(told)))
         .flatten();
     let id = &journal.record.request_id;
     let mut response = told.answer(request.dialect, id, extra.as_deref());
@@ -132,7 +134,7 @@ fn extra_fields(
     request: &Request,
     journal: &Journal,
     now: Moment,
-    told: Option<&Told>,
+    outcome: Result<&[String], &Told>,
 ) -> Option<Box<RawValue>> {
     let mut extra = Map::new();
     let candidate = journal.journey.candidate();
@@ -146,7 +148,7 @@ fn extra_fields(
         "model_requested".into(),
         request.envelope.model.as_str().into(),
     );
-    if let (Some(candidate), None) = (candidate, told) {
+    if let (Some(candidate), Ok(_)) = (candidate, outcome) {
         extra.insert(
             "model_served".into(),
             candidate.channel.model.as_str().into(),
@@ -156,7 +158,12 @@ fn extra_fields(
         "latency".into(),
         now.since(journal.record.started).as_secs_f64().into(),
     );
-    if let Some(wait) = told.and_then(|told| told.retry_after) {
+    if let Ok(dropped) = outcome
+        && !dropped.is_empty()
+    {
+        extra.insert("dropped_fields".into(), dropped.into());
+    }
+    if let Some(wait) = outcome.err().and_then(|told| told.retry_after) {
         let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         extra.insert("retry_after_ms".into(), millis.into());
     }

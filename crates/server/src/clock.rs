@@ -51,6 +51,7 @@ impl Clock {
 /// Where rolls come from.
 #[derive(Debug, Default)]
 pub struct Chance {
+    fixed: Option<Roll>,
     seeded: Option<Mutex<StdRng>>,
 }
 
@@ -59,13 +60,27 @@ impl Chance {
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self {
+            fixed: None,
             seeded: Some(Mutex::new(StdRng::seed_from_u64(seed))),
+        }
+    }
+
+    /// Always this roll, for tests: with [`Roll::LOWEST`] what is weighted is taken in its listed
+    /// order. Ids stay real ones.
+    #[must_use]
+    pub const fn fixed(roll: Roll) -> Self {
+        Self {
+            fixed: Some(roll),
+            seeded: None,
         }
     }
 
     /// The next roll.
     #[must_use]
     pub fn roll(&self) -> Roll {
+        if let Some(roll) = self.fixed {
+            return roll;
+        }
         Roll::new(self.number(|rng| rng.random::<f64>(), || rand::rng().random::<f64>()))
             .unwrap_or(Roll::MIDDLE)
     }

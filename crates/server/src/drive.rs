@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use backstop_classifier::Verdict;
 use backstop_config::Snapshot;
-use backstop_dialects::{Dialect, Envelope, error_event};
+use backstop_dialects::{Dialect, Envelope, Loss, WriteOptions, error_event};
 use backstop_keypool::{Ask as KeyAsk, NoKey};
-use backstop_policy::{Action, Channel, CommitChoice, Ending, Event};
+use backstop_policy::{Action, Channel, CommitChoice, Ending, Event, Lossy};
 use backstop_state::{ChannelCell, ChannelParams, Minted};
 use backstop_stream::{CommitRule, HoldLimits, Relay, Window};
 use backstop_units::{KeyId, Moment};
@@ -41,7 +41,21 @@ pub(crate) struct Request {
     pub(crate) commit: CommitChoice,
     /// Why channels were left out of the plan, for the caller.
     pub(crate) excluded: String,
-    pub(crate) lossy: bool,
+    pub(crate) lossy: Lossy,
+}
+
+impl Request {
+    /// How the request is written in another dialect.
+    fn write_options(&self) -> WriteOptions {
+        let loss = match self.lossy {
+            Lossy::Refuse => Loss::Refuse,
+            Lossy::Drop => Loss::Drop,
+        };
+        WriteOptions {
+            loss,
+            ..WriteOptions::default()
+        }
+    }
 }
 
 /// A request on its journey.
@@ -52,6 +66,8 @@ pub(crate) struct Drive {
     relay: Relay<Bytes>,
     kept: Vec<KeptError>,
     answered: Option<Answered>,
+    /// Fields that this attempt's dialect could not carry and the route allows to drop.
+    dropped: Vec<String>,
 }
 
 /// A provider's error, kept until the ending knows whether to show it.
@@ -79,6 +95,7 @@ impl Drive {
             relay,
             kept: Vec::new(),
             answered: None,
+            dropped: Vec::new(),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use backstop_breaker as breaker;
-use backstop_config::Snapshot;
+use backstop_config::{Snapshot, diff};
 use backstop_dialects::Dialect;
 use backstop_ledger::Ledger;
 use backstop_policy::Channel;
@@ -134,10 +134,18 @@ impl Gateway {
 }
 
 impl Reloader {
-    /// Puts a checked configuration in force. Requests in flight keep theirs.
+    /// Puts a checked configuration in force. Requests in flight keep theirs. A key that has
+    /// another value under the same name starts with a clean sheet.
     pub fn swap(&self, snapshot: &Arc<Snapshot>) {
+        let changes = diff(&self.0.snapshot(), snapshot);
+        self.0.state.forget_keys(&changes.keys.changed);
         self.0.snapshot.store(Arc::clone(snapshot));
         self.settle(snapshot);
+    }
+
+    /// The file was read again and says what it said.
+    pub fn unchanged(&self) {
+        self.0.metrics.config_taken(self.0.snapshot().version);
     }
 
     /// A configuration was refused; the one in force stays.

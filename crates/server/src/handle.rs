@@ -5,7 +5,7 @@ use std::sync::Arc;
 use backstop_config::{Resolved, Snapshot};
 use backstop_dialects::{Dialect, Envelope, capabilities_between, read_envelope};
 use backstop_ledger::JourneyRecord;
-use backstop_policy::{Ask, CallerFallback, Channel, Exclusion, Journey, Lossy, Plan, Route};
+use backstop_policy::{Ask, CallerFallback, Channel, Exclusion, Journey, Plan, Route};
 use backstop_units::{Moment, RequestId};
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
@@ -141,7 +141,7 @@ where
     let outlet = Outlet::default();
     let request = drive::Request {
         commit: asked.commit.unwrap_or(route.commit),
-        lossy: route.lossy == Lossy::Drop,
+        lossy: route.lossy,
         snapshot,
         dialect,
         envelope,

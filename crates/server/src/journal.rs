@@ -2,13 +2,17 @@
 //! its rows are written and its metrics counted, once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use backstop_breaker::Outcome as Health;
+use backstop_classifier::Class;
 use backstop_ledger::{JourneyRecord, Served};
-use backstop_policy::{Action, AttemptAction, Ending, Event, Journey, KeyFate, Level, Sentence};
+use backstop_policy::{
+    Action, AttemptAction, AttemptRow, Ending, Event, Journey, KeyFate, Level, Sentence,
+};
 use backstop_state::{LeaseGuard, PermitGuard};
 use backstop_telemetry::{AttemptEnd, InFlight, RequestEnd, routing};
-use backstop_units::Moment;
+use backstop_units::{KeyId, Moment};
 
 use crate::gateway::Gateway;
 
@@ -99,11 +103,12 @@ impl Journal {
         };
         let metrics = &self.gateway.metrics;
         for row in &record.rows {
+            log_row(record, row);
             if row.attempt.is_some() {
                 metrics.attempt_ended(&AttemptEnd {
                     provider: row.provider.as_str(),
                     model: row.model.as_str(),
-                    class: row.class.map(backstop_classifier::Class::name),
+                    class: row.class.map(Class::name),
                     action: row.action.as_str(),
                     duration: row.total,
                 });
@@ -124,12 +129,37 @@ impl Journal {
             outcome,
             status,
             attempts = self.journey.sends(),
-            total_ms = u64::try_from(record.total.as_millis()).unwrap_or(u64::MAX),
+            total_ms = millis(record.total),
             "journey ended"
         );
         let empty = JourneyRecord::begun(record.request_id.clone(), "");
         self.gateway.ledger.append(std::mem::replace(record, empty));
     }
+}
+
+/// One row of the trail, for those who follow the log rather than the ledger.
+fn log_row(record: &JourneyRecord, row: &AttemptRow) {
+    tracing::debug!(
+        target: "backstop::attempt",
+        request_id = %record.request_id,
+        attempt = row.attempt,
+        action = row.action.as_str(),
+        channel = %row.channel,
+        key = row.key.as_ref().map(KeyId::name),
+        outcome = row.outcome.as_str(),
+        class = row.class.map(Class::name),
+        fail_reason = row.fail_reason.as_deref(),
+        status = row.status,
+        phase = row.phase.as_str(),
+        started_ms = millis(row.started.since(record.started)),
+        waited_ms = millis(row.waited),
+        total_ms = millis(row.total),
+        "attempt ended"
+    );
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Drop for Journal {

@@ -143,7 +143,7 @@ pub async fn serve_connection<I>(
     let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        _ = drain.wait_for(|draining| *draining) => {
+        () = begun(&mut drain) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -151,6 +151,12 @@ pub async fn serve_connection<I>(
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
     }
+}
+
+/// Ready once the drain has begun.
+async fn begun(drain: &mut watch::Receiver<bool>) {
+    // The sender lives as long as the listener; without one there is nothing to wait for.
+    let _ = drain.wait_for(|draining| *draining).await;
 }
 
 /// Trouble of one connection, or a shortage that passes; not the listener's end.

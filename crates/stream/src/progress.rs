@@ -128,6 +128,12 @@ impl Progress {
         self.terminal && marked && !self.failed
     }
 
+    /// Whether the end marker of a finished answer was observed: nothing more is to come.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        self.done
+    }
+
     /// Whether an error event was observed: the input need not be read further.
     #[must_use]
     pub const fn has_failed(&self) -> bool {

@@ -1,10 +1,12 @@
 //! One attempt: built from the original request, sent, and read as what it turns out to be.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use backstop_classifier::{Evidence, Kind, Transport, Verdict, classify};
 use backstop_dialects::{
-    Edits, inspect_answer, read_answer, read_request, splice_request, write_answer, write_request,
+    Edits, Stamp, inspect_answer, read_answer, read_request, splice_request, write_answer,
+    write_request,
 };
 use backstop_policy::{Channel, Event};
 use backstop_providers::{Call, Provider};
@@ -87,7 +89,7 @@ impl Drive {
     /// Builds the request of this attempt from the caller's original bytes. The error names the
     /// field that stands in the way.
     fn build(
-        &self,
+        &mut self,
         attempt: u32,
         channel: &Channel,
         provider: &Provider,
@@ -104,8 +106,9 @@ impl Drive {
         } else {
             let mut neutral = read_request(from, &request.body).map_err(|bad| bad.to_string())?;
             neutral.model = channel.model.as_str().to_owned();
-            let written = write_request(to, &neutral, request.lossy)
-                .map_err(|unsupported| unsupported.field.to_owned())?;
+            let written = write_request(to, &neutral, &request.write_options())
+                .map_err(|unsupported| unsupported.field)?;
+            self.dropped = written.dropped;
             Bytes::from(written.body)
         };
         let call = Call {
@@ -183,27 +186,38 @@ impl Drive {
         let body = if upstream == caller {
             collected.bytes
         } else {
-            let translated = read_answer(upstream, &collected.bytes)
-                .ok()
-                .map(|answer| write_answer(caller, &answer));
-            match translated {
-                Some(body) => Bytes::from(body),
-                None => {
-                    return self.fail(Verdict::malformed(Kind::UnreadableAnswer, Some(status)));
-                }
-            }
+            let Ok(answer) = read_answer(upstream, &collected.bytes) else {
+                return self.fail(Verdict::malformed(Kind::UnreadableAnswer, Some(status)));
+            };
+            let model = kept.channel.model.as_str();
+            Bytes::from(write_answer(caller, &answer, &self.stamp(model)).body)
         };
         if let Some(usage) = facts.usage {
             self.report(Event::Usage(usage));
         }
         let same_dialect = upstream == caller;
+        let dropped = std::mem::take(&mut self.dropped);
         self.answered = Some(Answered {
+            dropped,
             status,
             headers,
             body,
             same_dialect,
         });
         self.report(Event::Whole);
+    }
+
+    /// What an answer in the caller's dialect says where the provider's left something out.
+    pub(super) fn stamp<'a>(&'a self, model: &'a str) -> Stamp<'a> {
+        let wall = self.journal.gateway.clock.wall();
+        let created = wall
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |age| age.as_secs());
+        Stamp {
+            id: self.journal.record.request_id.as_str(),
+            model,
+            created,
+        }
     }
 
     pub(super) fn keep(&mut self, kept: KeptError) {

@@ -52,7 +52,9 @@ impl Drive {
             framer: Framer::default(),
             reader: StreamReader::new(provider.dialect(), translate),
             writer: translate.then(|| {
-                StreamWriter::new(self.request.dialect, self.request.envelope.usage_asked)
+                let stamp = self.stamp(kept.channel.model.as_str());
+                let usage_asked = self.request.envelope.usage_asked;
+                StreamWriter::new(self.request.dialect, &stamp, usage_asked)
             }),
             progress: Progress::new(provider.dialect().sentinel()),
             output_seen: false,
@@ -271,7 +273,7 @@ impl Drive {
                 }
                 if let Some(writer) = &mut stream.writer {
                     let mut out = Vec::new();
-                    writer.finish(&mut out);
+                    writer.write(&backstop_chat::Event::End, &mut out);
                     self.outlet.push(Bytes::from(out));
                 }
                 return self.report(Event::Whole);

@@ -1,0 +1,113 @@
+//! `backstop serve`: build, announce the address, wait for a signal, drain with a limit.
+
+use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
+
+use anyhow::Context;
+use backstop_config::Origin;
+use backstop_telemetry::{Format, Options, init_logs};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::compose::{compose, connection_limits};
+use crate::environment::read;
+use crate::{Source, reload};
+
+/// The arguments of `backstop serve`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    source: Source,
+
+    /// Listen here instead of where the configuration says; loopback only
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+
+    /// How logs are written: pretty or json
+    #[arg(long, value_name = "FORMAT", default_value = "pretty", value_parser = ["pretty", "json"])]
+    log_format: String,
+
+    /// What is logged, as in tracing's filters: `info`, `backstop=debug`, `backstop::routing=warn`
+    #[arg(long, value_name = "FILTER", default_value = "info")]
+    log: String,
+}
+
+/// Serves until a signal comes.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let file = args.source.file();
+    let snapshot = read(file.as_deref(), 1)?;
+    init_logs(&Options {
+        format: if args.log_format == "json" {
+            Format::Json
+        } else {
+            Format::Pretty
+        },
+        filter: args.log.clone(),
+        ansi: io::stderr().is_terminal(),
+    })?;
+    let listen = args.listen.unwrap_or(snapshot.server.listen);
+    anyhow::ensure!(
+        listen.ip().is_loopback(),
+        "{listen} is not a loopback address. Without caller keys anyone who reaches the gateway \
+         spends your provider keys, so it listens on loopback only; put a proxy that \
+         authenticates in front of it"
+    );
+    let limits = connection_limits(&snapshot);
+    let (providers, routes) = (snapshot.providers.len(), snapshot.routes.len());
+    let origin = match &snapshot.origin {
+        Origin::File(file) => file.display().to_string(),
+        Origin::Environment => "the environment".to_owned(),
+    };
+    let (gateway, reloader) = compose(snapshot)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind(listen)
+            .await
+            .with_context(|| format!("cannot listen on {listen}"))?;
+        let address = listener
+            .local_addr()
+            .context("the listener has no address")?;
+        // The first line on standard output, for people and for programs that start us.
+        writeln!(io::stdout(), "listening on http://{address}")?;
+        tracing::info!(%address, providers, routes, from = origin, "serving");
+        let stop = stop_signal()?;
+        tokio::select! {
+            served = backstop_server::serve(listener, gateway, limits, stop) => {
+                served.context("the listener failed")
+            }
+            // It only ends when it cannot start.
+            followed = reload::follow(reloader, file) => followed,
+        }
+    })
+}
+
+/// Ready at SIGTERM or Ctrl-C. A second one ends the process at once.
+fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping: answers in flight may end; a second signal ends them now");
+        std::thread::spawn(move || {
+            let Ok(runtime) = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+            else {
+                return;
+            };
+            runtime.block_on(async move {
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
+            });
+            std::process::exit(1);
+        });
+    })
+}
