@@ -1,0 +1,19 @@
+//! The whole gateway against providers that fail on request.
+
+mod common;
+
+mod bad_input;
+mod configuration;
+mod disclosure;
+mod fallback;
+mod hang_up;
+mod headers;
+mod keys;
+mod life;
+mod pass_through;
+mod secrets;
+mod streams;
+mod surfaces;
+mod translation;
+
+mod sdk;
