@@ -36,6 +36,7 @@ pub(crate) fn connection_limits(snapshot: &Snapshot) -> ConnectionLimits {
         connections: snapshot.limits.connections,
         first_byte: snapshot.server.head,
         headers: snapshot.server.head,
+        stall: snapshot.server.stall,
         drain: snapshot.server.drain,
     }
 }

@@ -61,6 +61,12 @@ pub trait Adapter: Send + Sync + fmt::Debug {
         &[]
     }
 
+    /// Whether a translated request says `max_tokens` where OpenAI itself wants
+    /// `max_completion_tokens`: most servers know the older name only.
+    fn says_max_tokens(&self) -> bool {
+        false
+    }
+
     /// Headers of the provider's own, written before the caller's and the operator's.
     ///
     /// # Errors

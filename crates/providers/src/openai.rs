@@ -78,4 +78,8 @@ impl Adapter for Compatible {
     fn version(&self) -> &'static str {
         self.version
     }
+
+    fn says_max_tokens(&self) -> bool {
+        true
+    }
 }

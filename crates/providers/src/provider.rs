@@ -124,6 +124,12 @@ impl Provider {
         self.adapter.family()
     }
 
+    /// Whether a translated request says `max_tokens` here: see [`Adapter::says_max_tokens`].
+    #[must_use]
+    pub fn says_max_tokens(&self) -> bool {
+        self.adapter.says_max_tokens()
+    }
+
     /// Whether a call without a key is in order: the row allows it and no key is configured.
     #[must_use]
     pub fn may_be_keyless(&self) -> bool {

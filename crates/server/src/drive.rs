@@ -13,6 +13,7 @@ use backstop_config::Snapshot;
 use backstop_dialects::{Dialect, Envelope, Loss, WriteOptions, error_event};
 use backstop_keypool::{Ask as KeyAsk, NoKey};
 use backstop_policy::{Action, Channel, CommitChoice, Ending, Event, Lossy};
+use backstop_providers::Provider;
 use backstop_state::{ChannelCell, ChannelParams, Minted};
 use backstop_stream::{CommitRule, HoldLimits, Relay, Window};
 use backstop_units::{KeyId, Moment};
@@ -46,13 +47,14 @@ pub(crate) struct Request {
 
 impl Request {
     /// How the request is written in another dialect.
-    fn write_options(&self) -> WriteOptions {
+    fn write_options(&self, provider: &Provider) -> WriteOptions {
         let loss = match self.lossy {
             Lossy::Refuse => Loss::Refuse,
             Lossy::Drop => Loss::Drop,
         };
         WriteOptions {
             loss,
+            legacy_max_tokens: provider.says_max_tokens(),
             ..WriteOptions::default()
         }
     }

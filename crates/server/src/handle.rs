@@ -111,6 +111,7 @@ where
     let limits = BodyLimits {
         body: snapshot.limits.body_bytes,
         buffered: snapshot.limits.buffered_bytes,
+        idle: snapshot.server.body_idle,
     };
     let (body, share) = read_body(&head.headers, body, limits, &gateway.buffered).await?;
     let envelope = read_envelope(dialect, &body)?;

@@ -13,9 +13,6 @@ use tokio::time::timeout;
 
 use crate::error::Refused;
 
-/// The longest pause inside a request body. Our choice: far above any live sender's.
-const BODY_IDLE: Duration = Duration::from_secs(30);
-
 /// Request bytes kept in memory by the whole process.
 #[derive(Debug, Default)]
 pub(crate) struct Buffered(AtomicU64);
@@ -69,6 +66,8 @@ pub(crate) struct BodyLimits {
     pub(crate) body: ByteCount,
     /// Of all requests together.
     pub(crate) buffered: ByteCount,
+    /// The longest pause inside it.
+    pub(crate) idle: Duration,
 }
 
 /// Reads the body whole, once. A body that announces too much is refused before a byte of it is
@@ -91,13 +90,14 @@ where
     if announced.is_some_and(|length| length > limits.body.0) {
         return Err(Refused::TooLarge { limit: limits.body });
     }
+    // The share grows with what arrives: announcing much and sending nothing takes nothing.
     let mut share = buffered
-        .take(announced.unwrap_or(0), limits.buffered)
+        .take(0, limits.buffered)
         .ok_or(Refused::Overloaded)?;
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
     loop {
-        let frame = match timeout(BODY_IDLE, body.frame()).await {
+        let frame = match timeout(limits.idle, body.frame()).await {
             Err(_) => return Err(Refused::BodyStalled),
             Ok(None) => break,
             Ok(Some(Err(_))) => return Err(Refused::BodyCut),
@@ -117,8 +117,7 @@ where
             first = data;
         } else {
             if all.is_empty() {
-                let expected = announced.map_or(0, |length| ByteCount(length).as_len());
-                all.reserve(expected.max(first.len() + data.len()));
+                all.reserve(2 * (first.len() + data.len()));
                 all.extend_from_slice(&std::mem::take(&mut first));
             }
             all.extend_from_slice(&data);

@@ -30,6 +30,7 @@ mod outlet;
 mod request_id;
 mod scrub;
 mod serve;
+mod stall;
 mod status;
 mod surface;
 mod terms;

@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::gateway::Gateway;
 use crate::handle::handle;
+use crate::stall::Impatient;
 
 /// Streams one HTTP/2 connection may have open at once.
 const H2_STREAMS: u32 = 100;
@@ -34,6 +35,9 @@ pub struct ConnectionLimits {
     /// From the first byte of a request to the end of its headers. Default 15 s. It bounds an idle
     /// keep-alive connection as well.
     pub headers: Duration,
+    /// How long a caller may leave its answer unread before its connection is broken off. Default
+    /// 60 s. Over HTTP/2 it bounds the connection, not a single stream.
+    pub stall: Duration,
     /// After the signal to stop: how long requests in flight may go on. Default 30 s.
     pub drain: Duration,
 }
@@ -44,6 +48,7 @@ impl Default for ConnectionLimits {
             connections: 10_000,
             first_byte: Duration::from_secs(15),
             headers: Duration::from_secs(15),
+            stall: Duration::from_secs(60),
             drain: Duration::from_secs(30),
         }
     }
@@ -140,7 +145,8 @@ pub async fn serve_connection<I>(
         .max_header_list_size(HEADER_BYTES)
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(20));
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
+    let mut connection =
+        pin!(builder.serve_connection(TokioIo::new(Impatient::new(io, limits.stall)), service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = begun(&mut drain) => {

@@ -106,7 +106,7 @@ impl Drive {
         } else {
             let mut neutral = read_request(from, &request.body).map_err(|bad| bad.to_string())?;
             neutral.model = channel.model.as_str().to_owned();
-            let written = write_request(to, &neutral, &request.write_options())
+            let written = write_request(to, &neutral, &request.write_options(provider))
                 .map_err(|unsupported| unsupported.field)?;
             self.dropped = written.dropped;
             Bytes::from(written.body)
