@@ -37,7 +37,7 @@ impl<'a> Members<'a> {
     /// Takes a member; null counts as absent.
     pub(crate) fn take(&mut self, name: &str) -> Option<&'a RawValue> {
         let place = self.rest.iter().position(|(key, _)| key == name)?;
-        let (_, value) = self.rest.swap_remove(place);
+        let (_, value) = self.rest.remove(place);
         (value.get() != "null").then_some(value)
     }
 

@@ -1,5 +1,8 @@
 //! What a stream's frames say, in the words every dialect shares.
 
+#[cfg(test)]
+mod tests;
+
 use backstop_chat::{Event, Usage};
 use backstop_stream::{Frame, Meaning, Sentinel};
 

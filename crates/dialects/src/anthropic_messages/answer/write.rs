@@ -135,7 +135,7 @@ pub(in crate::anthropic_messages) fn write_usage(usage: &Usage, out: &mut Object
     out.put("output_tokens", &usage.output.unwrap_or_default());
     if let Some(reasoning) = usage.reasoning {
         out.object("output_tokens_details", |out| {
-            out.put("thinking_tokens", &reasoning)
+            out.put("thinking_tokens", &reasoning);
         });
     }
 }

@@ -131,7 +131,8 @@ fn thinking(
     if let Some(mut thinking) = m.object("thinking")? {
         let budget = thinking.count("budget_tokens")?;
         request.reasoning = match thinking.string("type")?.as_deref() {
-            Some("disabled") => Some(Reasoning::Off),
+            // The same as not asking.
+            Some("disabled") => None,
             Some("adaptive") => Some(Reasoning::Adaptive),
             Some("enabled") => Some(Reasoning::Budget(
                 thinking.required("budget_tokens", budget)?,
@@ -194,7 +195,7 @@ fn message(value: &RawValue, at: String, extras: &mut Vec<Extra>) -> Result<Mess
     let role = match m.required("role", role)?.as_str() {
         "user" => Role::User,
         "assistant" => Role::Assistant,
-        // Newer models take one between turns.
+        // Not documented; clear enough.
         "system" => Role::System,
         _ => {
             return Err(BadRequest::wrong_type(

@@ -25,6 +25,7 @@ pub(crate) fn write(request: &Request, options: &WriteOptions) -> Result<Written
     let turns = turns(request, &mut losses)?;
     let tools = tools(request, &mut losses)?;
     let budget = budget(request, &mut losses)?;
+    let temperature = temperature(request, budget, &mut losses)?;
     // Required here, and thinking counts against it.
     let room = budget.map_or(0, |tokens| tokens.saturating_add(ANSWER_ROOM));
     let max_tokens = request
@@ -61,10 +62,7 @@ pub(crate) fn write(request: &Request, options: &WriteOptions) -> Result<Written
                 });
             });
         }
-        out.put_some(
-            "temperature",
-            request.temperature.map(|degrees| degrees.min(1.0)),
-        );
+        out.put_some("temperature", temperature);
         out.put_some("top_p", request.top_p);
         out.put_some("top_k", request.top_k);
         let stop: Vec<_> = request
@@ -102,11 +100,6 @@ fn uncarried(request: &Request, losses: &mut Losses) -> Result<(), Unsupported> 
         (
             request.response_format == Some(ResponseFormat::JsonObject),
             "response_format",
-        ),
-        // The scale ends at 1 here.
-        (
-            request.temperature.is_some_and(|degrees| degrees > 1.0),
-            "temperature",
         ),
         (request.stop.iter().any(blank), "stop"),
     ] {
@@ -197,6 +190,14 @@ fn carried<'r>(
         match part {
             Part::Text(text) if text.is_empty() => {}
             Part::Other { dialect, .. } if *dialect != OWN => losses.contract(at())?,
+            Part::ToolResult { content, .. } => {
+                for (inner, part) in content.iter().enumerate() {
+                    if !in_result(part) {
+                        losses.contract(format!("{}.content[{inner}]", at()))?;
+                    }
+                }
+                carried.push(part);
+            }
             // Thinking that this provider did not sign is refused when replayed.
             Part::Reasoning {
                 signature: None, ..
@@ -215,6 +216,15 @@ fn carried<'r>(
         }
     }
     Ok(carried)
+}
+
+/// Whether a part of a tool's result can be written.
+fn in_result(part: &Part) -> bool {
+    match part {
+        Part::Text(_) | Part::Image(_) => true,
+        Part::Other { dialect, .. } => *dialect == OWN,
+        _ => false,
+    }
 }
 
 impl Turn<'_> {
@@ -273,7 +283,11 @@ fn write_part(part: &Part, out: &mut Array<'_>) {
             out.put("type", "tool_result");
             out.put("tool_use_id", id);
             out.array("content", |out| {
-                content.iter().for_each(|part| write_part(part, out));
+                content
+                    .iter()
+                    .filter(|part| in_result(part))
+                    .filter(|part| !matches!(part, Part::Text(text) if text.is_empty()))
+                    .for_each(|part| write_part(part, out));
             });
             if *is_error {
                 out.put("is_error", &true);
@@ -377,6 +391,13 @@ fn budget(request: &Request, losses: &mut Losses) -> Result<Option<u64>, Unsuppo
         Some(Reasoning::Budget(tokens)) => return Ok(Some(tokens)),
         Some(Reasoning::Effort(effort)) => effort,
     };
+    if matches!(
+        request.tool_choice,
+        Some(ToolChoice::Required | ToolChoice::Named(_))
+    ) {
+        // A model that must call a tool cannot think first.
+        return losses.contract("reasoning_effort").map(|()| None);
+    }
     let wanted = match effort {
         Effort::Minimal | Effort::Low => MIN_BUDGET,
         Effort::Medium => 4 * MIN_BUDGET,
@@ -390,6 +411,25 @@ fn budget(request: &Request, losses: &mut Losses) -> Result<Option<u64>, Unsuppo
         }
         // No room to think at all.
         Some(_) => losses.contract("reasoning_effort").map(|()| None),
+    }
+}
+
+/// The temperature, on a scale that ends at 1 here. A model that thinks takes no other value.
+fn temperature(
+    request: &Request,
+    budget: Option<u64>,
+    losses: &mut Losses,
+) -> Result<Option<f64>, Unsupported> {
+    match request.temperature {
+        Some(degrees) if budget.is_some() && degrees < 1.0 => {
+            losses.contract("temperature")?;
+            Ok(None)
+        }
+        Some(degrees) if degrees > 1.0 => {
+            losses.contract("temperature")?;
+            Ok(Some(1.0))
+        }
+        degrees => Ok(degrees),
     }
 }
 

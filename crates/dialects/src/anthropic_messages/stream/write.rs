@@ -197,7 +197,8 @@ impl Writer {
 
     /// Once the open call is complete, the next one that waits takes its place.
     fn release(&mut self, out: &mut Vec<u8>) {
-        while let Some(Open::Tool(open)) = &self.open
+        while !self.waiting.is_empty()
+            && let Some(Open::Tool(open)) = &self.open
             && open.is_complete()
             && let Some(call) = self.waiting.pop_front()
         {

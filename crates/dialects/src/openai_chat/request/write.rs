@@ -12,11 +12,16 @@ use crate::translate::{Losses, Unsupported, WriteOptions, Written};
 /// A thinking budget up to this many tokens counts as low effort; up to the next as medium.
 const LOW_BUDGET: u64 = 2048;
 const MEDIUM_BUDGET: u64 = 8192;
+/// Most stop strings (platform.openai.com/docs/api-reference/chat, read 2026-09).
+const MAX_STOP: usize = 4;
 
 pub(crate) fn write(request: &Request, options: &WriteOptions) -> Result<Written, Unsupported> {
     let mut losses = Losses::new(Dialect::OpenAiChat, options.loss);
     if request.top_k.is_some() {
         losses.contract("top_k")?;
+    }
+    if request.stop.len() > MAX_STOP {
+        losses.contract("stop_sequences")?;
     }
     let own = losses.own(&request.extras)?;
     let mut tools = Vec::new();
@@ -86,7 +91,8 @@ fn parameters(request: &Request, options: &WriteOptions, tools: bool, out: &mut 
     out.put_some("temperature", request.temperature);
     out.put_some("top_p", request.top_p);
     if !request.stop.is_empty() {
-        out.put("stop", &request.stop);
+        let most = request.stop.len().min(MAX_STOP);
+        out.put("stop", &request.stop[..most]);
     }
     out.put_some("seed", request.seed);
     out.put_some("presence_penalty", request.presence_penalty);
@@ -183,7 +189,6 @@ fn write_message(
 ) -> Result<(), Unsupported> {
     // A turn that answers tools and says something too becomes one message each.
     let mut rest = Vec::new();
-    let mut results = 0;
     for (place, part) in message.parts.iter().enumerate() {
         let at = format!("{at}.content[{place}]");
         match part {
@@ -192,7 +197,6 @@ fn write_message(
                 content,
                 is_error,
             } => {
-                results += 1;
                 write_result(id, content, *is_error, &at, out, losses)?;
             }
             Part::Other {
@@ -200,7 +204,6 @@ fn write_message(
                 kind,
                 value,
             } if *dialect == OWN && kind == "function" => {
-                results += 1;
                 out.put(value);
             }
             Part::Other { dialect, .. } if *dialect != OWN => losses.contract(at)?,
@@ -211,10 +214,12 @@ fn write_message(
                 // Only who signed or sealed it can read it.
                 losses.hint(at);
             }
+            Part::Image(_) if message.role == Role::Assistant => losses.contract(at)?,
             _ => rest.push(part),
         }
     }
-    if rest.is_empty() && results > 0 {
+    // Nothing of it is left, or results were all it held.
+    if rest.is_empty() && !message.parts.is_empty() {
         return Ok(());
     }
     out.object(|out| {
