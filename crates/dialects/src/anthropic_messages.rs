@@ -1,4 +1,4 @@
-//! Anthropic's messages (docs.claude.com/en/api/messages, read 2026-09).
+//! Anthropic's messages (docs.claude.com/en/api/messages).
 
 pub(crate) mod answer;
 pub(crate) mod error;

@@ -1,4 +1,4 @@
-//! OpenAI's chat completions (platform.openai.com/docs/api-reference/chat, read 2026-09) and what
+//! OpenAI's chat completions (platform.openai.com/docs/api-reference/chat) and what
 //! the servers that speak it do differently.
 
 pub(crate) mod answer;

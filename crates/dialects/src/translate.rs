@@ -25,7 +25,7 @@ pub struct WriteOptions {
     pub loss: Loss,
     /// The limit on generated tokens where the dialect requires one and the caller set none.
     /// Default 4096, which every current Anthropic model accepts
-    /// (docs.claude.com/en/docs/about-claude/models, read 2026-09).
+    /// (docs.claude.com/en/docs/about-claude/models).
     pub default_max_tokens: u64,
     /// Say `max_tokens` where OpenAI's own models want `max_completion_tokens`: for servers that
     /// only know the older name. Default false.

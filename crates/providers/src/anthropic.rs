@@ -1,6 +1,6 @@
 //! Anthropic's Messages API.
 //!
-//! Docs: <https://docs.claude.com/en/api/overview> (read 2026-11). Quirks:
+//! Docs: <https://docs.claude.com/en/api/overview>. Quirks:
 //! - The key goes in `x-api-key`, not in `Authorization`.
 //! - `anthropic-version` is required; 2023-06-01 is the only current one, and is sent when the
 //!   caller names none.

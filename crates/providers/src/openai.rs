@@ -1,6 +1,6 @@
 //! OpenAI, and the many servers that speak its chat dialect.
 //!
-//! Docs: <https://platform.openai.com/docs/api-reference> (read 2026-11). Quirks:
+//! Docs: <https://platform.openai.com/docs/api-reference>. Quirks:
 //! - `X-Client-Request-Id` lets OpenAI's support find a request by our id, also when no answer came
 //!   (API reference, "Debugging requests": ASCII, at most 512 characters). Sent to OpenAI alone.
 //! - An organisation or project may be chosen by header with a key that belongs to several (API

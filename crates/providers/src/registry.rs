@@ -75,7 +75,7 @@ const V1: &str = "/v1";
 /// Paths without a version.
 const NONE: &str = "";
 
-/// Addresses and variable names as each provider's own quick start gives them, read 2026-11.
+/// Addresses and variable names as commonly documented (notes of 2026-11, not each re-read).
 static ROWS: &[Row] = &[
     hosted(
         "openai",

@@ -14,6 +14,7 @@ use backstop_dialects::{Dialect, Envelope, Loss, WriteOptions, error_event};
 use backstop_keypool::{Ask as KeyAsk, NoKey};
 use backstop_policy::{Action, Channel, CommitChoice, Ending, Event, Lossy};
 use backstop_providers::Provider;
+use backstop_providers::Provider;
 use backstop_state::{ChannelCell, ChannelParams, Minted};
 use backstop_stream::{CommitRule, HoldLimits, Relay, Window};
 use backstop_units::{KeyId, Moment};
@@ -78,6 +79,16 @@ struct KeptError {
     channel: Arc<Channel>,
     key: Option<KeyId>,
     body: Bytes,
+}
+
+impl KeptError {
+    /// Takes out of its words what must not leave.
+    fn scrubber<'a>(&'a self, provider: &'a Provider) -> Scrubber<'a> {
+        Scrubber {
+            secret: self.key.as_ref().and_then(|key| provider.secret(key)),
+            host: Some(provider.address().host()),
+        }
+    }
 }
 
 impl Drive {
@@ -313,10 +324,7 @@ impl Drive {
         Some(Kept {
             dialect: provider.dialect(),
             body: &kept.body,
-            scrubber: Scrubber {
-                secret: kept.key.as_ref().and_then(|key| provider.secret(key)),
-                host: Some(provider.address().host()),
-            },
+            scrubber: kept.scrubber(provider),
         })
     }
 

@@ -4,6 +4,7 @@
 //! stand; beyond them anything in the shape of a credential is, since a provider may show part of
 //! one, or another's.
 
+use backstop_classifier::{Code, Signal, Verdict};
 use backstop_units::Secret;
 
 /// What stands where something was removed.
@@ -43,6 +44,25 @@ impl Scrubber<'_> {
         }
         scrub_shapes(&text)
     }
+
+    /// `verdict` without the provider's code where that holds a secret: a provider may put the key
+    /// it was given anywhere, and a code goes into trail, ledger and log.
+    pub(crate) fn verdict(&self, verdict: Verdict) -> Verdict {
+        let clean =
+            |code: Option<Code>| code.filter(|code| self.scrub(code.as_str()) == code.as_str());
+        let signal = match verdict.signal {
+            Signal::Code { field, code } => Signal::Code {
+                field,
+                code: clean(code),
+            },
+            other => other,
+        };
+        Verdict {
+            code: clean(verdict.code),
+            signal,
+            ..verdict
+        }
+    }
 }
 
 fn scrub_shapes(text: &str) -> String {
@@ -77,7 +97,31 @@ fn is_credential(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use backstop_classifier::{Evidence, Family, classify};
+
     use super::*;
+
+    #[test]
+    fn a_code_that_is_the_key_is_no_code() {
+        let secret = Secret::new("4f9c2e1d8b7a6053");
+        let scrubber = Scrubber {
+            secret: Some(&secret),
+            host: None,
+        };
+        for (code, kept) in [("4f9c2e1d8b7a6053", false), ("some_code", true)] {
+            let body = format!(r#"{{"error":{{"code":"{code}","message":"no"}}}}"#);
+            let wall = std::time::SystemTime::UNIX_EPOCH;
+            let evidence = Evidence::response(Family::General, 500, body.as_bytes(), wall);
+            let verdict = classify(&evidence);
+            assert_eq!(
+                verdict.code.map(|code| code.to_string()),
+                Some(code.to_owned())
+            );
+            let verdict = scrubber.verdict(verdict);
+            assert_eq!(verdict.code.is_some(), kept, "{code}");
+            assert_eq!(format!("{verdict:?}").contains(code), kept, "{code}");
+        }
+    }
 
     #[test]
     fn nothing_in_the_shape_of_a_credential_survives() {

@@ -1,6 +1,6 @@
 //! Errors: `{"type":"error","error":{"type","message"},"request_id"}`.
 
-/// The `type` for a status (docs.claude.com/en/api/errors, read 2026-09).
+/// The `type` for a status (docs.claude.com/en/api/errors).
 pub(crate) const fn kind(status: u16) -> &'static str {
     match status {
         401 => "authentication_error",

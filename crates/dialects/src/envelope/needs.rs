@@ -7,7 +7,7 @@ use crate::dialect::Dialect;
 use crate::scan::{Fault, Kind, Member, Scanner};
 
 /// Bytes of JSON taken for one token in the estimate of a prompt: English text runs at about four
-/// characters a token (OpenAI's help page on tokens, read 2026-09).
+/// characters a token (OpenAI's help page on tokens).
 const BYTES_PER_TOKEN: u64 = 4;
 
 /// Collects needs member by member.

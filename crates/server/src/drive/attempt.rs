@@ -106,6 +106,7 @@ impl Drive {
         } else {
             let mut neutral = read_request(from, &request.body).map_err(|bad| bad.to_string())?;
             neutral.model = channel.model.as_str().to_owned();
+            neutral.include_usage = request.envelope.stream;
             let written = write_request(to, &neutral, &request.write_options(provider))
                 .map_err(|unsupported| unsupported.field)?;
             self.dropped = written.dropped;
@@ -134,8 +135,7 @@ impl Drive {
         let evidence = Evidence::response(provider.family(), status, &collected.bytes, wall);
         let verdict = classify(&evidence.with_headers(&headers));
         kept.body = collected.bytes;
-        self.keep(kept);
-        self.fail(verdict);
+        self.fail_told(kept, provider, verdict);
     }
 
     /// Reads an answer that is not streamed, and checks that it keeps its contract.
@@ -169,8 +169,7 @@ impl Drive {
                     Verdict::malformed(Kind::UnreadableAnswer, Some(status))
                 };
                 kept.body = collected.bytes;
-                self.keep(kept);
-                return self.fail(verdict);
+                return self.fail_told(kept, provider, verdict);
             }
             Ok(facts) => facts,
             Err(malformed) => {
@@ -220,8 +219,11 @@ impl Drive {
         }
     }
 
-    pub(super) fn keep(&mut self, kept: KeptError) {
+    /// Reports what the provider said, and keeps its words for the ending.
+    pub(super) fn fail_told(&mut self, kept: KeptError, provider: &Provider, verdict: Verdict) {
+        let verdict = kept.scrubber(provider).verdict(verdict);
         self.kept.push(kept);
+        self.fail(verdict);
     }
 
     pub(super) fn fail(&mut self, verdict: Verdict) {

@@ -252,13 +252,13 @@ impl Drive {
         let verdict = classify(&Evidence::event(provider.family(), data, wall));
         let body = Bytes::copy_from_slice(data);
         let (channel, key) = (kept.channel.clone(), kept.key.clone());
-        self.keep(KeptError {
+        let kept = KeptError {
             attempt: kept.attempt,
             channel,
             key,
             body,
-        });
-        self.fail(verdict);
+        };
+        self.fail_told(kept, provider, verdict);
     }
 
     /// The input is over: whole, or one of the ways of not being whole.

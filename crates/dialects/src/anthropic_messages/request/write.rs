@@ -10,8 +10,8 @@ use crate::dialect::Dialect;
 use crate::json::{Array, Object};
 use crate::translate::{Losses, Unsupported, WriteOptions, Written};
 
-/// The smallest thinking budget (docs.claude.com/en/docs/build-with-claude/extended-thinking,
-/// read 2026-09).
+/// The smallest thinking budget
+/// (docs.claude.com/en/docs/build-with-claude/extended-thinking).
 const MIN_BUDGET: u64 = 1024;
 /// Room for the answer beside a thinking budget when the caller set no limit: `max_tokens` covers
 /// both and must be larger than the budget.

@@ -12,7 +12,7 @@ use crate::translate::{Losses, Unsupported, WriteOptions, Written};
 /// A thinking budget up to this many tokens counts as low effort; up to the next as medium.
 const LOW_BUDGET: u64 = 2048;
 const MEDIUM_BUDGET: u64 = 8192;
-/// Most stop strings (platform.openai.com/docs/api-reference/chat, read 2026-09).
+/// Most stop strings (platform.openai.com/docs/api-reference/chat).
 const MAX_STOP: usize = 4;
 
 pub(crate) fn write(request: &Request, options: &WriteOptions) -> Result<Written, Unsupported> {
