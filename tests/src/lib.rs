@@ -31,6 +31,7 @@ mod client;
 mod gateway;
 mod page;
 mod patience;
+mod public;
 mod sources;
 mod sse;
 
@@ -38,5 +39,6 @@ pub use client::{Answer, Call, Live, Peer};
 pub use gateway::TestGateway;
 pub use page::Page;
 pub use patience::{soon, until};
+pub use public::public;
 pub use sources::{CANARY, secret};
 pub use sse::{Event, events};

@@ -14,7 +14,6 @@ use backstop_dialects::{Dialect, Envelope, Loss, WriteOptions, error_event};
 use backstop_keypool::{Ask as KeyAsk, NoKey};
 use backstop_policy::{Action, Channel, CommitChoice, Ending, Event, Lossy};
 use backstop_providers::Provider;
-use backstop_providers::Provider;
 use backstop_state::{ChannelCell, ChannelParams, Minted};
 use backstop_stream::{CommitRule, HoldLimits, Relay, Window};
 use backstop_units::{KeyId, Moment};

@@ -1,1 +1,195 @@
-//! To come.
+//! Reload and stop while requests are under way; HTTP/2 without TLS.
+
+use backstop_faultsim::{End, Fault, Script, Step};
+use backstop_tests::{Peer, TestGateway, soon, until};
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use crate::common::{ask, ask_stream, one, provider, untouched};
+
+#[tokio::test]
+async fn a_request_in_flight_keeps_its_configuration() {
+    let old = provider(
+        Script::new()
+            .step(Step::silent(End::Hang))
+            .step(Step::ok_text("x")),
+    )
+    .await;
+    let new = provider(Script::healthy()).await;
+    let sims = [("old", &old), ("new", &new)];
+    let route = |name: &str| one("old") + &one("new") + &format!("[routes]\nchat = \"{name}/m\"\n");
+    let mut gateway = TestGateway::start(&route("old"), &sims).await;
+    let mut body = ask("chat");
+    body["fallbacks"] = serde_json::json!(["old/second"]);
+    let call = gateway
+        .post("/v1/chat/completions", body.to_string())
+        .header("x-request-id", "in-flight")
+        .header("x-backstop-deadline-ms", "60000");
+    let mut running = JoinSet::new();
+    running.spawn(async move { call.send().await });
+    soon("the first attempt", old.wait_for_attempts(1)).await;
+    // The provider `old` is gone from the new configuration altogether.
+    gateway.reload(&(one("new") + "[routes]\nchat = \"new/m\"\n"));
+    let answer = gateway.chat(ask("chat")).await;
+    assert_eq!(answer.header("x-backstop-provider"), "new");
+    assert_eq!(gateway.record(answer.id()).await.config_version, 2);
+    drop(running);
+    let record = gateway.record("in-flight").await;
+    assert_eq!((record.terminal, record.config_version), ("cancelled", 1));
+}
+
+#[tokio::test]
+async fn a_stream_in_flight_ends_whole_under_its_own_configuration() {
+    let step =
+        Step::stream_text(["one", "two", "three"]).every(std::time::Duration::from_millis(3));
+    let old = provider(Script::new().step(step)).await;
+    let new = untouched().await;
+    let sims = [("old", &old), ("new", &new)];
+    let mut gateway = TestGateway::start(&one("old"), &sims).await;
+    let call = gateway.post("/v1/chat/completions", ask_stream("old/m").to_string());
+    let stream = call.open().await;
+    gateway.reload(&one("new"));
+    let answer = soon("the whole stream", stream.whole()).await;
+    assert_eq!(answer.said(), "onetwothree");
+    assert!(answer.events().last().is_some_and(|last| last.is_end()));
+    let gone = gateway.chat(ask("old/m")).await;
+    assert_eq!(
+        (gone.status, gone.code().as_str()),
+        (404, "model_not_found")
+    );
+}
+
+#[tokio::test]
+async fn a_reload_keeps_what_is_known_about_keys() {
+    let script = Script::new()
+        .step(Step::fault(Fault::InvalidKey))
+        .step(Step::ok_text("a"))
+        .step(Step::ok_text("b"));
+    let openai = provider(script).await;
+    let sims = [("openai", &openai)];
+    let config = crate::common::three_keys(0);
+    let mut gateway = TestGateway::start(&config, &sims).await;
+    assert_eq!(gateway.chat(ask("openai/gpt-4o")).await.trail().len(), 2);
+    gateway.reload(&config.replace("max_retries = 0", "max_retries = 1"));
+    let answer = gateway.chat(ask("openai/gpt-4o")).await;
+    assert_eq!(answer.trail().len(), 1, "the refused key is still held");
+}
+
+#[tokio::test]
+async fn a_stop_lets_a_running_stream_end_whole() {
+    let pieces: Vec<String> = (0..20).map(|n| format!("{n} ")).collect();
+    let step = Step::stream_text(pieces.clone()).every(std::time::Duration::from_millis(2));
+    let openai = provider(Script::new().step(step)).await;
+    let mut gateway = TestGateway::start(&one("openai"), &[("openai", &openai)]).await;
+    let call = gateway.post(
+        "/v1/chat/completions",
+        ask_stream("openai/gpt-4o").to_string(),
+    );
+    // A connection that is open but idle, and one that has been used before.
+    let idle = Peer::connect(gateway.address()).await;
+    let mut stream = call.open().await;
+    assert!(stream.event().await.is_some());
+    gateway.stop();
+    let answer = soon("the whole stream", stream.whole()).await;
+    let said: String = pieces[..].concat();
+    assert!(said.ends_with(&answer.said()), "{}", answer.said());
+    assert!(answer.events().last().is_some_and(|last| last.is_end()));
+    drop(idle);
+    gateway.stopped().await;
+    let refused = TcpStream::connect(gateway.address()).await;
+    assert!(refused.is_err(), "a stopped gateway takes no connection");
+}
+
+#[tokio::test]
+async fn readiness_ends_when_the_drain_begins() {
+    let step = Step::stream_text(["a"]).then(End::Hang);
+    let openai = provider(Script::new().step(step)).await;
+    let config = "server = { drain_ms = 200 }\n".to_owned() + &one("openai");
+    let mut gateway = TestGateway::start(&config, &[("openai", &openai)]).await;
+    // A connection that was there before the drain may ask while its answer is under way.
+    let call = gateway.post(
+        "/v1/chat/completions",
+        ask_stream("openai/gpt-4o").to_string(),
+    );
+    let mut stream = call.open().await;
+    assert!(stream.event().await.is_some());
+    gateway.stop();
+    gateway.stopped().await;
+    // The stream that never ends is closed with the drain window.
+    let attempt = openai.attempt(1);
+    let closed = soon("the upstream close", attempt.closed_by_peer()).await;
+    assert!(closed.is_some());
+    until("the journey's end", || {
+        (gateway.journeys() == 1).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn http_2_without_tls_is_understood() {
+    let openai = provider(Script::healthy()).await;
+    let gateway = TestGateway::start(&one("openai"), &[("openai", &openai)]).await;
+    let stream = TcpStream::connect(gateway.address())
+        .await
+        .expect("a listener");
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .expect("a handshake");
+    let mut driver = JoinSet::new();
+    driver.spawn(connection);
+    for streamed in [false, true] {
+        let body = if streamed {
+            ask_stream("openai/gpt-4o")
+        } else {
+            ask("openai/gpt-4o")
+        };
+        let request = http::Request::post(format!("{}/v1/chat/completions", gateway.url()))
+            .header("content-type", "application/json")
+            .body(Full::new(bytes::Bytes::from(body.to_string())))
+            .expect("a request");
+        let answer = soon("an answer", sender.send_request(request))
+            .await
+            .expect("an answer");
+        assert_eq!(answer.version(), http::Version::HTTP_2);
+        assert_eq!(answer.status(), 200);
+        assert_eq!(answer.headers()["x-backstop-provider"], "openai");
+        let body = soon("its body", answer.into_body().collect())
+            .await
+            .expect("a body")
+            .to_bytes();
+        let ends = body.ends_with(b"data: [DONE]\n\n");
+        assert_eq!(ends, streamed);
+    }
+}
+
+#[tokio::test]
+async fn an_http_2_caller_that_resets_its_stream_has_left() {
+    let openai = provider(Script::new().step(Step::stream_text(["a"]).then(End::Hang))).await;
+    let gateway = TestGateway::start(&one("openai"), &[("openai", &openai)]).await;
+    let stream = TcpStream::connect(gateway.address())
+        .await
+        .expect("a listener");
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .expect("a handshake");
+    let mut driver = JoinSet::new();
+    driver.spawn(connection);
+    let request = http::Request::post(format!("{}/v1/chat/completions", gateway.url()))
+        .header("x-request-id", "h2-gone")
+        .body(Full::new(bytes::Bytes::from(
+            ask_stream("openai/gpt-4o").to_string(),
+        )))
+        .expect("a request");
+    let answer = soon("an answer", sender.send_request(request))
+        .await
+        .expect("an answer");
+    drop(answer);
+    let attempt = openai.attempt(1);
+    let closed = soon("the upstream close", attempt.closed_by_peer()).await;
+    assert!(closed.is_some());
+    assert_eq!(gateway.record("h2-gone").await.terminal, "cancelled");
+}
