@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::evidence::{Clock, Evidence, Transport};
 use crate::facts::{BODY_LIMIT, Facts};
 use crate::hints;
+use crate::index::Words;
 use crate::kinds;
 use crate::table::{Compiled, Rule};
 use crate::tables;
@@ -108,7 +109,7 @@ struct Case<'e> {
     status: Option<u16>,
     in_stream: bool,
     is_empty: bool,
-    prose: Prose,
+    prose: Words,
     /// Openings that echo the request, the provider's table, the general one.
     tables: [Option<&'static Compiled>; 3],
 }
@@ -139,7 +140,7 @@ impl<'e> Case<'e> {
             status,
             in_stream: evidence.in_stream,
             is_empty: evidence.body.trim_ascii().is_empty(),
-            prose,
+            prose: Words::new(prose),
             tables: tables::compiled(evidence.family),
         }
     }
@@ -196,12 +197,11 @@ impl<'e> Case<'e> {
     /// The first code that a table knows; `weak` asks for those that say no more than a status.
     fn by_code(&self, weak: bool) -> Option<Finding> {
         for (field, code) in self.codes() {
-            let mut words = Prose::new();
-            words.push_code(&code);
+            let words = code_words(&code);
             for compiled in self.tables.into_iter().flatten() {
                 let rules = compiled.table.codes;
                 let fits = |i: usize| rules[i].weak == weak && self.fits(&rules[i], By::Code);
-                if let Some(i) = compiled.codes.first(words.as_bytes(), fits) {
+                if let Some(i) = compiled.codes.first(&words, fits) {
                     let code = Code::new(&code);
                     return self.finding(&rules[i], By::Code, Signal::Code { field, code });
                 }
@@ -215,7 +215,7 @@ impl<'e> Case<'e> {
         for compiled in self.tables.into_iter().flatten() {
             let rules = compiled.table.phrases;
             let fits = |i: usize| self.fits(&rules[i], By::Phrase);
-            if let Some(i) = compiled.phrases.first(self.prose.as_bytes(), fits) {
+            if let Some(i) = compiled.phrases.first(&self.prose, fits) {
                 let signal = Signal::Phrase(rules[i].pattern);
                 let finding = self.finding(&rules[i], By::Phrase, signal)?;
                 return Some(self.refine(finding));
@@ -304,7 +304,7 @@ impl<'e> Case<'e> {
             Class::RateLimit if !self.is_server_error() => Class::Quota,
             _ => return finding,
         };
-        match kinds::refinement(class, self.prose.as_bytes()) {
+        match kinds::refinement(class, &self.prose) {
             Some(phrase) => Finding {
                 class,
                 kind: None,
@@ -359,16 +359,15 @@ impl<'e> Case<'e> {
 
     /// A finer reading of the class, from any code or phrase.
     fn finer(&self, class: Class) -> Option<Kind> {
-        if let Some(kind) = kinds::by_phrase(class, self.prose.as_bytes()) {
+        if let Some(kind) = kinds::by_phrase(class, &self.prose) {
             return Some(kind);
         }
         if self.status == Some(529) {
             return Some(Kind::Overloaded);
         }
         self.codes().find_map(|(_, code)| {
-            let mut words = Prose::new();
-            words.push_code(&code);
-            kinds::by_code(class, words.as_bytes())
+            let words = code_words(&code);
+            kinds::by_code(class, &words)
         })
     }
 
@@ -376,6 +375,13 @@ impl<'e> Case<'e> {
     fn code(&self) -> Option<Code> {
         self.codes().find_map(|(_, code)| Code::new(&code))
     }
+}
+
+/// A code as words.
+fn code_words(code: &str) -> Words {
+    let mut words = Prose::new();
+    words.push_code(code);
+    Words::new(words)
 }
 
 /// `Name:http://...` in a header, `com.amazon#Name` in a body: the name alone.

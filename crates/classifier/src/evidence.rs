@@ -43,7 +43,8 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// An error event inside a stream that began with a 200.
+    /// An error event inside a stream that began with a 200: its data, or its lines as they came.
+    /// A Bedrock frame is handed in decoded, as `{"<exception-type>": <payload>}`.
     #[must_use]
     pub fn event(family: Family, event: &'a [u8], now: SystemTime) -> Self {
         Self {

@@ -16,10 +16,13 @@ use crate::verdict::Field;
 use read::{Place, Seed};
 
 /// How much of a body is read, in bytes. Errors are small; what stands further back is an echo.
-pub const BODY_LIMIT: usize = 64 * 1024;
+pub const BODY_LIMIT: usize = 32 * 1024;
 
 /// How deep an error may hide in strings: `metadata.raw`, or a message that is JSON.
 const NESTING: u8 = 2;
+
+/// How many JSON values of one body are looked at.
+const MANY: usize = 256;
 
 /// How deep `error` objects are told apart.
 const LEVELS: usize = 3;
@@ -39,6 +42,17 @@ pub(crate) struct Facts<'a> {
     pub(crate) inner: Option<Box<Facts<'a>>>,
     /// `metadata.raw` and the like: an upstream's body as a string.
     raw: Option<Cow<'a, str>>,
+}
+
+/// One JSON value of a body, as facts.
+struct Value<'a>(Facts<'a>);
+
+impl<'a> serde::Deserialize<'a> for Value<'a> {
+    fn deserialize<D: serde::Deserializer<'a>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut facts = Facts::default();
+        Seed::new(&mut facts, Place::Top).deserialize(deserializer)?;
+        Ok(Self(facts))
+    }
 }
 
 /// The error fields of one object.
@@ -67,7 +81,10 @@ impl<'a> Facts<'a> {
             for line in text.lines() {
                 if let Some(data) = line.strip_prefix("data:") {
                     // `[DONE]` and keep-alives are no JSON; the error may stand in the next line.
-                    let _ = facts.read_json(data.trim());
+                    facts.read_json_or_cut(data.trim(), cut);
+                    if facts.is_error {
+                        break;
+                    }
                 }
             }
         } else if !facts.read_json_or_cut(text, cut) {
@@ -131,12 +148,33 @@ impl<'a> Facts<'a> {
         nested.chain(self.levels.iter().rev())
     }
 
-    /// Reads whatever JSON values stand in the text, one after the other. Fields read before a
-    /// fault stay; the fault says whether the text merely ended.
+    /// Reads the JSON values in the text, one after the other, up to the first that is an error.
+    /// Fields read before a fault stay; the fault says whether the text merely ended.
     fn read_json(&mut self, text: &'a str) -> Result<(), serde_json::Error> {
-        let mut input = serde_json::Deserializer::from_str(text);
-        while input.end().is_err() {
-            Seed::new(self, Place::Top).deserialize(&mut input)?;
+        let mut rest = text;
+        for _ in 0..MANY {
+            let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value<'a>>();
+            match values.next() {
+                None => return Ok(()),
+                Some(Ok(Value(facts))) => {
+                    let done = facts.is_error;
+                    if done || !self.has_codes() {
+                        *self = facts;
+                    }
+                    if done {
+                        return Ok(());
+                    }
+                }
+                Some(Err(fault)) if fault.is_eof() => return Err(fault),
+                Some(Err(fault)) => {
+                    // Read once more for what stood before the fault.
+                    let mut input = serde_json::Deserializer::from_str(rest);
+                    return Seed::new(self, Place::Top)
+                        .deserialize(&mut input)
+                        .and(Err(fault));
+                }
+            }
+            rest = &rest[values.byte_offset()..];
         }
         Ok(())
     }
@@ -146,9 +184,8 @@ impl<'a> Facts<'a> {
         let Err(fault) = self.read_json(text) else {
             return true;
         };
-        let json = matches!(text.as_bytes()[0], b'{' | b'[');
-        if json && (fault.is_eof() || cut) {
-            let closed = repair::close(text);
+        let ended = text.starts_with(['{', '[']) && (fault.is_eof() || cut);
+        if ended && let Some(closed) = repair::close(text) {
             let mut whole = Facts::default();
             // What can be read of it is read; a second fault changes nothing.
             let _ = whole.read_json(&closed);

@@ -4,9 +4,9 @@
 
 use std::sync::LazyLock;
 
+use crate::index::{Index, Patterns, Words};
 use crate::table::Rule;
 use crate::verdict::{Class, Kind};
-use crate::words::{Index, Patterns};
 
 const fn row(class: Class, pattern: &'static str, kind: Kind) -> Rule {
     Rule::new(pattern, class).kind(kind)
@@ -161,19 +161,19 @@ fn index(style: Patterns, rows: &'static [Rule]) -> Index {
 }
 
 /// The kind that a message gives to a class.
-pub(crate) fn by_phrase(class: Class, prose: &[u8]) -> Option<Kind> {
+pub(crate) fn by_phrase(class: Class, prose: &Words) -> Option<Kind> {
     let found = PHRASE_INDEX.first(prose, |i| PHRASES[i].class == class)?;
     PHRASES[found].kind
 }
 
 /// The kind that a code gives to a class.
-pub(crate) fn by_code(class: Class, words: &[u8]) -> Option<Kind> {
+pub(crate) fn by_code(class: Class, words: &Words) -> Option<Kind> {
     let found = CODE_INDEX.first(words, |i| CODES[i].class == class)?;
     CODES[found].kind
 }
 
 /// The phrase that makes the more specific class out of its neighbour.
-pub(crate) fn refinement(class: Class, prose: &[u8]) -> Option<&'static str> {
+pub(crate) fn refinement(class: Class, prose: &Words) -> Option<&'static str> {
     let found = REFINE_INDEX.first(prose, |i| REFINEMENTS[i].class == class)?;
     Some(REFINEMENTS[found].pattern)
 }

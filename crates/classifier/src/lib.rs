@@ -11,7 +11,7 @@
 //! message says that quota, model or region is the reason. Phrases are matched as whole words in
 //! the provider's own message fields, never inside quotes, brackets, URLs or identifiers, because
 //! that is where a provider echoes its caller. What each provider says is data: one [`Table`] a
-//! provider under `src/tables/`, each with its source, read before the general table.
+//! provider under `src/tables/`, each with its source, read before the general one.
 //!
 //! It leaves to others what to do about a failure, and it never reads a clock: *now* is part of
 //! the evidence. The one invariant: a verdict holds no text of the provider, only tokens that are
@@ -35,6 +35,7 @@ mod verdict;
 mod decide;
 mod facts;
 mod hints;
+mod index;
 mod kinds;
 mod words;
 

@@ -1,18 +1,18 @@
 //! A provider's vocabulary as data, and its compiled form.
 
 use crate::evidence::Family;
+use crate::index::{Index, Patterns};
 use crate::verdict::{Class, Kind};
-use crate::words::{Index, Patterns};
 
-/// What one provider says, with where and when that was read.
+/// What one provider says, with where that is documented.
 #[derive(Debug)]
 pub struct Table {
     /// Whose table this is.
     pub family: Family,
-    /// Where it was read.
+    /// Where it is documented; what was recorded lies under `corpus/` with its own source.
     pub source: &'static str,
-    /// The day it was read, `YYYY-MM-DD`.
-    pub read: &'static str,
+    /// The day the rows were last revised, `YYYY-MM-DD`.
+    pub revised: &'static str,
     /// Codes, types, status words and exception names.
     ///
     /// Case, camel humps and separators do not matter: `RateLimitReached` meets

@@ -1,4 +1,4 @@
-//! Messages and codes as plain words, and the index that finds phrases in them.
+//! Messages and codes as plain words.
 //!
 //! A provider quotes its caller: a field name, a tool id, a piece of a prompt. Such text must not
 //! decide, so a message is first brought to [`Prose`]: lower-case words between single spaces, with
@@ -10,9 +10,6 @@ use memchr::memchr_iter;
 /// How many bytes of words are kept over all messages of one answer. The reason stands early.
 const PROSE_LIMIT: usize = 3 * 1024;
 
-/// How many words a ` .. ` may stand for.
-const GAP: usize = 6;
-
 /// The mark for a quotation.
 const QUOTED: &[u8] = b"_ ";
 
@@ -23,7 +20,7 @@ const MODEL: &[u8] = b"@model ";
 const PATH: &[u8] = b"@path ";
 
 /// The mark between messages, which no phrase crosses.
-const BREAK: &[u8] = b"| ";
+pub(crate) const BREAK: &[u8] = b"| ";
 
 /// Text as words, each between single spaces.
 pub(crate) struct Prose {
@@ -35,8 +32,14 @@ impl Prose {
         Self { text: vec![b' '] }
     }
 
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.text
+    /// The words as bytes, each between spaces.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.text
+    }
+
+    #[cfg(test)]
+    pub(crate) fn from_words(text: &str) -> Self {
+        Self { text: text.into() }
     }
 
     /// Adds a provider's message.
@@ -51,9 +54,9 @@ impl Prose {
         Reader::new(&message[..message.floor_char_boundary(2 * room)]).read(&mut self.text, room);
     }
 
-    /// Adds a code: words at separators, camel humps and acronym ends.
+    /// A code as words, cut at separators, camel humps and acronym ends.
     pub(crate) fn push_code(&mut self, code: &str) {
-        let bytes = code.as_bytes();
+        let bytes = &code.as_bytes()[..code.len().min(PROSE_LIMIT)];
         let mut open = false;
         for (i, &b) in bytes.iter().enumerate() {
             if !b.is_ascii_alphanumeric() && b.is_ascii() {
@@ -146,6 +149,8 @@ impl<'a> Reader<'a> {
                         .map_or(self.bytes.len(), |i| self.at + i + 3);
                     self.mark(end, out);
                 }
+                // A closing one without its opening.
+                0xE2 if self.at_curly(0x9D) => self.at += 3,
                 b if is_word(b) => self.word(out),
                 _ => self.at += 1,
             }
@@ -223,12 +228,16 @@ impl<'a> Reader<'a> {
         let mut plain = true;
         while self.at < self.bytes.len() {
             let b = self.bytes[self.at];
+            if b.is_ascii_alphabetic() {
+                self.at += 1;
+                continue;
+            }
             if b == 0xE2 && (self.at_curly(0x9C) || self.at_curly(0x9D)) {
                 break;
             }
             match b {
                 b'-' => hyphens += 1,
-                _ if is_word(b) => plain &= b.is_ascii_alphabetic(),
+                _ if is_word(b) => plain = false,
                 // A sentence that begins without a space, as in "exceeded.Please".
                 b'.' if self.peek(1).is_ascii_uppercase() && plain && hyphens == 0 => break,
                 b'\'' | b'.' | b':' | b'/' | b'=' | b'@' | b'#' | b'+' | b'~' | b'%' | b'&'
@@ -256,31 +265,39 @@ impl<'a> Reader<'a> {
 
 /// Writes one word in lower case, its curly apostrophes straightened.
 fn push_word(out: &mut Vec<u8>, token: &[u8], split_hyphen: bool) {
-    let mut i = 0;
-    while i < token.len() {
-        let b = token[i];
-        if b == 0xE2 && token[i..].starts_with("\u{2019}".as_bytes()) {
-            out.push(b'\'');
-            i += 3;
-            continue;
-        }
-        out.push(if b == b'-' && split_hyphen {
-            b' '
-        } else {
-            b.to_ascii_lowercase()
-        });
-        i += 1;
+    let start = out.len();
+    let curly = if token.is_ascii() {
+        None
+    } else {
+        find(token, "\u{2019}".as_bytes())
+    };
+    if let Some(at) = curly {
+        out.extend_from_slice(&token[..at]);
+        out.push(b'\'');
+        out.extend_from_slice(&token[at + 3..]);
+    } else {
+        out.extend_from_slice(token);
+    }
+    let word = &mut out[start..];
+    word.make_ascii_lowercase();
+    if split_hyphen && let Some(hyphen) = memchr::memchr(b'-', word) {
+        word[hyphen] = b' ';
     }
     out.push(b' ');
 }
 
+/// The longest path of a request field that is recognised, in bytes.
+const PATH_LEN: usize = 128;
+
 /// Whether a message opens with the path of a request field (`messages.2:`, `tools[0].name:`).
 fn opens_with_path(message: &str) -> bool {
-    let Some((path, _)) = message.split_once(": ") else {
+    let opening = &message.as_bytes()[..message.len().min(PATH_LEN)];
+    let Some(colon) = memchr::memchr(b':', opening) else {
         return false;
     };
+    let path = &message[..colon];
     let part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'[' | b']');
-    path.len() <= 128
+    message.as_bytes().get(colon + 1) == Some(&b' ')
         && path.bytes().all(part)
         && path.starts_with(|c: char| c.is_ascii_lowercase())
         && path.contains(['.', '['])
@@ -304,146 +321,6 @@ fn names_model(text: &[u8]) -> bool {
 
 fn find(text: &[u8], what: &[u8]) -> Option<usize> {
     memchr::memmem::find(text, what)
-}
-
-/// How patterns are written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Patterns {
-    /// `rate_limit_*`: the whole code, words at `_`, any words at `*`.
-    Codes,
-    /// `model .. not found`: anywhere, a gap at ` .. `, `^` at the start of a message.
-    Phrases,
-}
-
-/// Finds the first of many patterns in a text, in one walk over its words.
-pub(crate) struct Index {
-    buckets: Box<[Vec<Entry>]>,
-    /// Patterns of scripts that put no spaces between words.
-    dense: Vec<(memchr::memmem::Finder<'static>, usize)>,
-}
-
-struct Entry {
-    parts: Box<[Box<[u8]>]>,
-    rule: usize,
-    from_start: bool,
-    to_end: bool,
-}
-
-const BUCKETS: usize = 256;
-
-fn bucket(text: &[u8]) -> usize {
-    let byte = |i: usize| text.get(i).copied().unwrap_or(b' ');
-    (usize::from(byte(0)) * 31 + usize::from(byte(1)) * 7 + usize::from(byte(2))) % BUCKETS
-}
-
-impl Index {
-    pub(crate) fn new(style: Patterns, patterns: impl Iterator<Item = &'static str>) -> Self {
-        let mut buckets: Vec<Vec<Entry>> = (0..BUCKETS).map(|_| Vec::new()).collect();
-        let mut dense = Vec::new();
-        for (rule, pattern) in patterns.enumerate() {
-            if style == Patterns::Phrases && !pattern.is_ascii() {
-                dense.push((memchr::memmem::Finder::new(pattern), rule));
-                continue;
-            }
-            let entry = match style {
-                Patterns::Codes => Entry::code(pattern, rule),
-                Patterns::Phrases => Entry::phrase(pattern, rule),
-            };
-            buckets[bucket(&entry.parts[0])].push(entry);
-        }
-        Self {
-            buckets: buckets.into_boxed_slice(),
-            dense,
-        }
-    }
-
-    /// The lowest-numbered pattern that occurs in `text` and `fits`.
-    pub(crate) fn first(&self, text: &[u8], fits: impl Fn(usize) -> bool) -> Option<usize> {
-        let mut best = usize::MAX;
-        for space in memchr_iter(b' ', text) {
-            let word = space + 1;
-            for entry in &self.buckets[bucket(&text[word..])] {
-                if entry.rule < best && entry.occurs(text, word) && fits(entry.rule) {
-                    best = entry.rule;
-                }
-            }
-        }
-        if !self.dense.is_empty() && !text.is_ascii() {
-            for (finder, rule) in &self.dense {
-                if *rule < best && finder.find(text).is_some() && fits(*rule) {
-                    best = *rule;
-                }
-            }
-        }
-        (best != usize::MAX).then_some(best)
-    }
-}
-
-impl Entry {
-    fn phrase(pattern: &str, rule: usize) -> Self {
-        let body = pattern.strip_prefix('^').unwrap_or(pattern);
-        Self {
-            parts: body
-                .split(" .. ")
-                .map(|part| part.as_bytes().into())
-                .collect(),
-            rule,
-            from_start: pattern.starts_with('^'),
-            to_end: false,
-        }
-    }
-
-    fn code(pattern: &str, rule: usize) -> Self {
-        let words = pattern.replace('_', " ");
-        Self {
-            parts: words
-                .split('*')
-                .map(str::trim)
-                .filter(|part| !part.is_empty())
-                .map(|part| part.as_bytes().into())
-                .collect(),
-            rule,
-            from_start: !pattern.starts_with('*'),
-            to_end: !pattern.ends_with('*'),
-        }
-    }
-
-    fn occurs(&self, text: &[u8], word: usize) -> bool {
-        if self.from_start && word != 1 && !text[..word].ends_with(BREAK) {
-            return false;
-        }
-        let Some(mut end) = part_at(text, word, &self.parts[0]) else {
-            return false;
-        };
-        for part in &self.parts[1..] {
-            let Some(next) = part_within(text, end, part) else {
-                return false;
-            };
-            end = next;
-        }
-        !self.to_end || end + 1 == text.len() || text[end + 1..].starts_with(BREAK)
-    }
-}
-
-/// The space behind `part`, when it stands at `word` and ends where a word ends.
-fn part_at(text: &[u8], word: usize, part: &[u8]) -> Option<usize> {
-    let end = word + part.len();
-    (text.get(word..end) == Some(part) && text.get(end) == Some(&b' ')).then_some(end)
-}
-
-/// The space behind `part`, when it begins within the gap behind `space`.
-fn part_within(text: &[u8], mut space: usize, part: &[u8]) -> Option<usize> {
-    for _ in 0..=GAP {
-        let word = space + 1;
-        if let Some(end) = part_at(text, word, part) {
-            return Some(end);
-        }
-        if text[word..].starts_with(BREAK) {
-            return None;
-        }
-        space = word + memchr::memchr(b' ', &text[word..])?;
-    }
-    None
 }
 
 #[cfg(test)]
@@ -489,6 +366,7 @@ mod tests {
                 "tokens per min tpm limit 3",
             ),
             ("limit exceeded.Please wait", "limit exceeded please wait"),
+            ("stray \u{201D} mark", "stray mark"),
             ("a \u{201C}rate limit\u{201D} b", "a _ b"),
             ("rate-limited gpt-4o-mini", "rate limited gpt-4o-mini"),
         ] {
@@ -513,37 +391,6 @@ mod tests {
             let mut words = Prose::new();
             words.push_code(code);
             assert_eq!(String::from_utf8(words.text).unwrap().trim(), want);
-        }
-    }
-
-    #[test]
-    fn the_first_pattern_wins_and_gaps_are_bounded() {
-        let patterns = ["model .. not found", "^model", "not found"];
-        let index = Index::new(Patterns::Phrases, patterns.into_iter());
-        for (text, want) in [
-            (" the model a not found ", Some(0)),
-            (" the model a b c d e f g not found ", Some(2)),
-            (" the model | not found ", Some(2)),
-            (" model x ", Some(1)),
-            (" models x ", None),
-            (" a | model x ", Some(1)),
-        ] {
-            assert_eq!(index.first(text.as_bytes(), |_| true), want, "{text}");
-        }
-    }
-
-    #[test]
-    fn code_patterns_are_whole_unless_starred() {
-        let patterns = ["rate_limit", "*spend_*", "api_key*invalid"];
-        let index = Index::new(Patterns::Codes, patterns.into_iter());
-        for (text, want) in [
-            (" rate limit ", Some(0)),
-            (" rate limit exceeded ", None),
-            (" org spend limit ", Some(1)),
-            (" api key is invalid ", Some(2)),
-            (" api key is invalid now ", None),
-        ] {
-            assert_eq!(index.first(text.as_bytes(), |_| true), want, "{text}");
         }
     }
 }

@@ -52,7 +52,7 @@ impl<'f, 'a> Seed<'f, 'a> {
     fn text(self, text: Cow<'a, str>) {
         let facts = self.facts;
         match self.place {
-            Place::Top => facts.levels[0].messages.push(text),
+            Place::Top => facts.levels[0].message(text),
             // An error that is a string: a message, and where it is one word also a code.
             Place::Error(depth) => {
                 let level = &mut facts.levels[depth.min(LEVELS - 1)];
@@ -64,13 +64,11 @@ impl<'f, 'a> Seed<'f, 'a> {
                     let code = &mut level.codes[Field::Code as usize];
                     code.get_or_insert_with(|| text.clone());
                 }
-                level.messages.push(text);
+                level.message(text);
             }
             Place::Message(depth) | Place::List(depth) => {
                 facts.is_error = true;
-                if !text.is_empty() {
-                    facts.levels[depth].messages.push(text);
-                }
+                facts.levels[depth].message(text);
             }
             Place::Code(depth, field) => {
                 facts.is_error |= field == Field::Exception;
@@ -106,7 +104,16 @@ impl<'f, 'a> Seed<'f, 'a> {
     }
 }
 
+/// How many messages of one object are kept.
+const MESSAGES: usize = 8;
+
 impl<'a> super::Level<'a> {
+    fn message(&mut self, text: Cow<'a, str>) {
+        if !text.is_empty() && self.messages.len() < MESSAGES {
+            self.messages.push(text);
+        }
+    }
+
     fn code(&mut self, field: Field, text: Cow<'a, str>) {
         match &*text {
             "" | "None" | "null" | "error" | "Error" | "failed" | "response.failed" => {}
@@ -320,7 +327,7 @@ fn item<'a, A: MapAccess<'a>>(
     facts.is_validation |= located;
     facts.is_error |= message.is_some();
     if let Some(message) = message {
-        facts.levels[depth].messages.push(message);
+        facts.levels[depth].message(message);
     }
     Ok(())
 }

@@ -1,10 +1,13 @@
 //! Closing a JSON text that was cut off.
 
+/// How many brackets may stand open: as many as the parser takes.
+const DEPTH: usize = 127;
+
 /// The text with its open string and brackets closed, so that what came before the cut is read.
 ///
 /// A half-written escape, literal or key is dropped. The result need not be JSON when the text was
-/// not the beginning of any.
-pub(super) fn close(text: &str) -> String {
+/// not the beginning of any; `None` when it is nested deeper than any error is.
+pub(super) fn close(text: &str) -> Option<String> {
     let mut open = Vec::new();
     let mut in_string = false;
     let mut string_at = 0;
@@ -24,6 +27,7 @@ pub(super) fn close(text: &str) -> String {
                 in_string = true;
                 string_at = i;
             }
+            b'{' | b'[' if open.len() >= DEPTH => return None,
             b'{' => open.push(b'}'),
             b'[' => open.push(b']'),
             b'}' | b']' => {
@@ -56,7 +60,7 @@ pub(super) fn close(text: &str) -> String {
         _ => {}
     }
     closed.extend(open.iter().rev().map(|b| char::from(*b)));
-    closed
+    Some(closed)
 }
 
 /// The text up to a half-written escape in the string that opens at `string_at`.
@@ -98,7 +102,7 @@ mod tests {
     fn every_cut_of_an_error_can_be_closed() {
         let whole = r#"{"type":"error","error":{"type":"a\"b","n":[1,-2.5e3,{"x":true}],"m":"é\u00e9\\ z"}}"#;
         for cut in (1..whole.len()).filter(|i| whole.is_char_boundary(*i)) {
-            let closed = close(&whole[..cut]);
+            let closed = close(&whole[..cut]).unwrap();
             let read: Result<serde_json::Value, _> = serde_json::from_str(&closed);
             assert!(read.is_ok(), "{} -> {closed}", &whole[..cut]);
         }

@@ -14,7 +14,7 @@ use crate::verdict::{Class, Kind};
 pub(super) const TABLE: Table = Table {
     family: Family::Anthropic,
     source: "https://docs.anthropic.com/en/api/errors",
-    read: "2026-11-30",
+    revised: "2026-11-30",
     codes: &[
         Rule::new("overloaded_error", Transient).kind(Overloaded),
         Rule::new("rate_limit_error", RateLimit),

@@ -12,7 +12,7 @@ use crate::verdict::{Class, Kind};
 pub(super) const TABLE: Table = Table {
     family: Family::Azure,
     source: "https://learn.microsoft.com/azure/ai-foundry/openai/reference",
-    read: "2026-11-30",
+    revised: "2026-11-30",
     codes: &[
         Rule::new("deployment_not_found", ModelAccess),
         Rule::new("service_model_deprecating", ModelGone),

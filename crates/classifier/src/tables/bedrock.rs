@@ -17,7 +17,7 @@ use crate::verdict::{Class, Kind};
 pub(super) const TABLE: Table = Table {
     family: Family::Bedrock,
     source: "https://docs.aws.amazon.com/bedrock/latest/APIReference/CommonErrors.html",
-    read: "2026-11-30",
+    revised: "2026-11-30",
     codes: &[
         Rule::new("throttling_exception", RateLimit),
         Rule::new("service_quota_exceeded_exception", RateLimit),

@@ -13,7 +13,7 @@ use crate::verdict::{Class, Kind};
 pub(super) const TABLE: Table = Table {
     family: Family::Cohere,
     source: "https://docs.cohere.com/reference/errors",
-    read: "2026-11-30",
+    revised: "2026-11-30",
     codes: &[Rule::new("too_many_tokens", CallerFault).kind(ContextWindow)],
     phrases: &[
         Rule::new("too many tokens", CallerFault)

@@ -11,8 +11,8 @@ use crate::verdict::{Class, Kind};
 
 pub(super) const TABLE: Table = Table {
     family: Family::DashScope,
-    source: "https://help.aliyun.com/zh/model-studio/error-code",
-    read: "2026-11-30",
+    source: "https://www.alibabacloud.com/help/en/model-studio/error-code",
+    revised: "2026-11-30",
     codes: &[
         Rule::new("arrearage", Quota),
         Rule::new("throttling*", RateLimit),

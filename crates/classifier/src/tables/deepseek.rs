@@ -12,7 +12,7 @@ use crate::verdict::{Class, Kind};
 pub(super) const TABLE: Table = Table {
     family: Family::DeepSeek,
     source: "https://api-docs.deepseek.com/quick_start/error_codes",
-    read: "2026-11-30",
+    revised: "2026-11-30",
     codes: &[],
     phrases: &[
         Rule::new("model not exist", ModelAccess),

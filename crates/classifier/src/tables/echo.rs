@@ -12,7 +12,7 @@ use crate::verdict::Class;
 pub(super) const TABLE: Table = Table {
     family: Family::General,
     source: "validation messages of all providers in the failure corpus",
-    read: "2026-11-30",
+    revised: "2026-11-30",
     codes: &[],
     phrases: PHRASES,
     statuses: &[],

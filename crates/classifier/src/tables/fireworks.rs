@@ -11,7 +11,7 @@ use crate::verdict::Class;
 pub(super) const TABLE: Table = Table {
     family: Family::Fireworks,
     source: "https://docs.fireworks.ai/guides/inference-error-codes",
-    read: "2026-11-30",
+    revised: "2026-11-30",
     codes: &[],
     phrases: &[
         Rule::new("monthly spending limit", Quota),

@@ -17,7 +17,7 @@ pub(super) const TABLE: Table = Table {
     family: Family::General,
     source: "the class table of the failure corpus, and the providers' error pages named in the \
              other tables",
-    read: "2026-11-30",
+    revised: "2026-11-30",
     codes: CODES,
     phrases: PHRASES,
     statuses: &[(408, Transient), (424, Transient), (425, Transient)],

@@ -19,7 +19,7 @@ use crate::verdict::{Class, Kind};
 pub(super) const GEMINI: Table = Table {
     family: Family::Gemini,
     source: "https://ai.google.dev/gemini-api/docs/troubleshooting",
-    read: "2026-11-30",
+    revised: "2026-11-30",
     codes: CODES,
     phrases: PHRASES,
     statuses: &[],
@@ -28,7 +28,7 @@ pub(super) const GEMINI: Table = Table {
 pub(super) const VERTEX: Table = Table {
     family: Family::Vertex,
     source: "https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/api-errors",
-    read: "2026-11-30",
+    revised: "2026-11-30",
     codes: CODES,
     phrases: PHRASES,
     statuses: &[],

@@ -13,7 +13,7 @@ use crate::verdict::{Class, Kind};
 pub(super) const TABLE: Table = Table {
     family: Family::Groq,
     source: "https://console.groq.com/docs/errors",
-    read: "2026-11-30",
+    revised: "2026-11-30",
     codes: &[
         Rule::new("model_decommissioned", ModelGone),
         Rule::new("model_permission_blocked_*", ModelAccess),

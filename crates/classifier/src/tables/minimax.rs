@@ -11,8 +11,8 @@ use crate::verdict::{Class, Kind};
 
 pub(super) const TABLE: Table = Table {
     family: Family::MiniMax,
-    source: "https://platform.minimaxi.com/document/error_code",
-    read: "2026-11-30",
+    source: "https://platform.minimax.io/docs/api-reference/errorcode",
+    revised: "2026-11-30",
     codes: &[
         Rule::new("1002", RateLimit),
         Rule::new("1004", Credential),

@@ -13,7 +13,7 @@ use crate::verdict::{Class, Kind};
 pub(super) const TABLE: Table = Table {
     family: Family::Mistral,
     source: "https://docs.mistral.ai/api",
-    read: "2026-11-30",
+    revised: "2026-11-30",
     codes: &[
         Rule::new("invalid_model", ModelAccess),
         Rule::new("unknown_model", ModelAccess),

@@ -11,7 +11,7 @@ use crate::verdict::Class;
 pub(super) const TABLE: Table = Table {
     family: Family::Nvidia,
     source: "https://docs.api.nvidia.com/nim/reference",
-    read: "2026-11-30",
+    revised: "2026-11-30",
     codes: &[],
     phrases: &[
         Rule::new("not found for account", ModelAccess),

@@ -13,7 +13,7 @@ use crate::verdict::{Class, Kind};
 pub(super) const TABLE: Table = Table {
     family: Family::OpenAi,
     source: "https://platform.openai.com/docs/guides/error-codes",
-    read: "2026-11-30",
+    revised: "2026-11-30",
     codes: &[
         Rule::new("slow_down", Transient).kind(Overloaded),
         Rule::new("image_generation_user_error", CallerFault),

@@ -13,7 +13,7 @@ use crate::verdict::{Class, Kind};
 pub(super) const TABLE: Table = Table {
     family: Family::OpenRouter,
     source: "https://openrouter.ai/docs/api-reference/errors",
-    read: "2026-11-30",
+    revised: "2026-11-30",
     codes: &[],
     phrases: &[
         Rule::new("no endpoints found", ModelAccess),

@@ -10,7 +10,7 @@ use crate::verdict::{Class, Kind};
 pub(super) const TABLE: Table = Table {
     family: Family::Perplexity,
     source: "https://docs.perplexity.ai/guides/error-handling",
-    read: "2026-11-30",
+    revised: "2026-11-30",
     codes: &[
         Rule::new("invalid_model", ModelAccess),
         Rule::new("too_many_prompt_tokens", CallerFault).kind(ContextWindow),

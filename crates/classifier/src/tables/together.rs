@@ -12,7 +12,7 @@ use crate::verdict::Class;
 pub(super) const TABLE: Table = Table {
     family: Family::Together,
     source: "https://docs.together.ai/docs/error-codes",
-    read: "2026-11-30",
+    revised: "2026-11-30",
     codes: &[Rule::new("model_not_available", ModelAccess)],
     phrases: &[
         Rule::new("non serverless model", ModelAccess),

@@ -14,7 +14,7 @@ use crate::verdict::{Class, Kind};
 pub(super) const TABLE: Table = Table {
     family: Family::Xai,
     source: "https://docs.x.ai/docs/key-information/debugging",
-    read: "2026-11-30",
+    revised: "2026-11-30",
     codes: &[
         Rule::new("some_resource_has_been_exhausted", RateLimit).weak(),
         Rule::new("the_caller_does_not_have_permission*", Credential).weak(),
