@@ -1,0 +1,183 @@
+"""The official OpenAI client, its retries as they come, before the gateway."""
+
+import asyncio
+import json
+
+import openai
+import pydantic
+
+from story import play, raises
+
+ASK = [{"role": "user", "content": "Say something."}]
+TOOLS = [{
+    "type": "function",
+    "function": {
+        "name": "weather",
+        "description": "The weather in a city.",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}},
+            "required": ["city"],
+        },
+    },
+}]
+
+
+def client(url):
+    return openai.OpenAI(base_url=url + "/v1", api_key="callers-own")
+
+
+def text(url, model, said, provider, action="direct"):
+    raw = client(url).chat.completions.with_raw_response.create(model=model, messages=ASK)
+    answer = raw.parse()
+    assert answer.choices[0].message.content == said, answer
+    assert answer.choices[0].message.role == "assistant", answer
+    assert answer.choices[0].finish_reason == "stop", answer
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
+    assert raw.headers["x-backstop-provider"] == provider, raw.headers
+    assert raw.headers["x-backstop-action"] == action, raw.headers
+    extra = answer.model_extra["extra_fields"]
+    assert extra["provider"] == provider, extra
+    assert extra["model_requested"] == model, extra
+    assert extra["model_served"] == raw.headers["x-backstop-model"], extra
+    assert answer._request_id == raw.headers["x-request-id"], raw.headers
+
+
+def stream(url, model, said, provider, action="direct"):
+    made = client(url).chat.completions.create(
+        model=model, messages=ASK, stream=True, stream_options={"include_usage": True}
+    )
+    assert made.response.headers["x-backstop-provider"] == provider, made.response.headers
+    assert made.response.headers["x-backstop-action"] == action, made.response.headers
+    chunks = list(made)
+    deltas = [chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices]
+    assert "".join(deltas) == said, chunks
+    finishes = [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices]
+    assert [finish for finish in finishes if finish] == ["stop"], chunks
+    usages = [chunk.usage for chunk in chunks if chunk.usage]
+    assert len(usages) == 1 and usages[0].completion_tokens > 0, chunks
+
+
+def stream_without_usage(url, model, said):
+    made = client(url).chat.completions.create(model=model, messages=ASK, stream=True)
+    chunks = list(made)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == said, chunks
+    assert not any(chunk.usage for chunk in chunks), chunks
+
+
+def stream_async(url, model, said):
+    async def go():
+        async with openai.AsyncOpenAI(base_url=url + "/v1", api_key="callers-own") as asked:
+            made = await asked.chat.completions.create(model=model, messages=ASK, stream=True)
+            return "".join([chunk.choices[0].delta.content or "" async for chunk in made])
+
+    heard = asyncio.run(go())
+    assert heard == said, heard
+
+
+def tools(url, model):
+    answer = client(url).chat.completions.create(
+        model=model, messages=ASK, tools=TOOLS, tool_choice="auto", parallel_tool_calls=False
+    )
+    choice = answer.choices[0]
+    assert choice.finish_reason == "tool_calls", answer
+    (call,) = choice.message.tool_calls
+    assert call.function.name == "weather", call
+    assert json.loads(call.function.arguments) == {"city": "Bern"}, call
+    # What the model asked for and what came of it, as the next turn.
+    turns = ASK + [
+        choice.message,
+        {"role": "tool", "tool_call_id": call.id, "content": "rain"},
+    ]
+    answer = client(url).chat.completions.create(model=model, messages=turns, tools=TOOLS)
+    assert answer.choices[0].message.content == "It rains.", answer
+
+
+def stream_tools(url, model):
+    with client(url).chat.completions.stream(model=model, messages=ASK, tools=TOOLS) as events:
+        for _ in events:
+            pass
+        answer = events.get_final_completion()
+    choice = answer.choices[0]
+    assert choice.finish_reason == "tool_calls", answer
+    (call,) = choice.message.tool_calls
+    assert call.id and call.function.name == "weather", call
+    assert json.loads(call.function.arguments) == {"city": "Bern"}, call
+
+
+def parsed(url, model):
+    class Weather(pydantic.BaseModel):
+        city: str
+
+    answer = client(url).chat.completions.parse(
+        model=model, messages=ASK, response_format=Weather
+    )
+    assert answer.choices[0].message.parsed == Weather(city="Bern"), answer
+
+
+def models(url, *names):
+    listed = {model.id: model for model in client(url).models.list()}
+    for name in names:
+        assert listed[name].object == "model", listed
+
+
+ERRORS = {
+    "400": openai.BadRequestError,
+    "401": openai.AuthenticationError,
+    "403": openai.PermissionDeniedError,
+    "404": openai.NotFoundError,
+    "413": openai.APIStatusError,
+    "429": openai.RateLimitError,
+    "500": openai.InternalServerError,
+    "502": openai.InternalServerError,
+    "503": openai.InternalServerError,
+    "504": openai.InternalServerError,
+}
+
+
+def error(url, model, status, code, streamed=""):
+    error = raises(ERRORS[status], lambda: client(url).chat.completions.create(
+        model=model, messages=ASK, stream=bool(streamed)
+    ))
+    assert error.status_code == int(status), error
+    assert error.code == (code or None), (error.code, code)
+    assert error.request_id, error
+    assert error.response.headers["x-request-id"] == error.request_id
+    assert error.body["message"], error.body
+
+
+def stream_breaks(url, model, said):
+    heard = []
+
+    def listen():
+        for chunk in client(url).chat.completions.create(model=model, messages=ASK, stream=True):
+            heard.append(chunk.choices[0].delta.content or "")
+            assert not chunk.choices[0].finish_reason, chunk
+
+    error = raises(openai.APIError, listen)
+    assert "".join(heard) == said, heard
+    assert error.message, error
+
+
+def unreadable(url, model):
+    raises(openai.BadRequestError, lambda: client(url).chat.completions.create(
+        model=model, messages=ASK, extra_body={"fallbacks": ["no-slash"]}
+    ))
+    raises(openai.NotFoundError, lambda: client(url).chat.completions.create(
+        model="nobody/knows", messages=ASK
+    ))
+
+
+play({
+    "text": text,
+    "stream": stream,
+    "stream_without_usage": stream_without_usage,
+    "stream_async": stream_async,
+    "tools": tools,
+    "stream_tools": stream_tools,
+    "parsed": parsed,
+    "models": models,
+    "error": error,
+    "stream_breaks": stream_breaks,
+    "unreadable": unreadable,
+})
