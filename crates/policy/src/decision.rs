@@ -63,6 +63,37 @@ pub enum Reach {
     NamedForPolicy,
 }
 
+impl Conduct {
+    /// The same failure from a provider that asks for no key: there is none to blame or to change.
+    /// What its status earns there is what a passing trouble earns; what waiting cannot help, and
+    /// a refusal told in another way, is not repeated.
+    #[must_use]
+    pub const fn without_keys(self, failure: &Verdict) -> Self {
+        let passing = matches!(failure.status, Some(401 | 402 | 403 | 429));
+        let repeat = match self.repeat {
+            Repeat::Rotate => Repeat::SameKey,
+            Repeat::NextKey if passing => Repeat::SameKey,
+            Repeat::NextKey | Repeat::RotateAtOnce => Repeat::Never,
+            Repeat::Never => Repeat::Never,
+            Repeat::SameKey => Repeat::SameKey,
+        };
+        Self {
+            repeat,
+            refusal: None,
+            ..self
+        }
+    }
+
+    /// Whether this is a fact about the request, which binds every later candidate as well.
+    #[must_use]
+    pub const fn binds_the_request(&self) -> bool {
+        matches!(
+            self.substitution,
+            Reach::LargerWindow | Reach::NamedForPolicy
+        )
+    }
+}
+
 /// Gate 1: what this failure permits.
 #[must_use]
 pub fn conduct(failure: &Verdict) -> Conduct {

@@ -49,6 +49,24 @@ impl Sends {
     pub const fn total(self) -> u32 {
         self.primary + self.fallback
     }
+
+    const fn side(&mut self, primary: bool) -> &mut u32 {
+        if primary {
+            &mut self.primary
+        } else {
+            &mut self.fallback
+        }
+    }
+
+    /// One more on that side.
+    pub(crate) const fn add(&mut self, primary: bool) {
+        *self.side(primary) += 1;
+    }
+
+    /// One that did not go out after all.
+    pub(crate) const fn take_back(&mut self, primary: bool) {
+        *self.side(primary) -= 1;
+    }
 }
 
 /// Gate 2: nothing follows once output has reached the caller.
@@ -63,12 +81,14 @@ pub const fn phase_gate(phase: Phase) -> Result<(), Shut> {
 }
 
 /// Gate 3: a request that may have taken effect is sent again only when that is safe. One that
-/// provably never reached the provider always may be.
+/// provably never reached the provider always may be, and so may one that was turned away: a 4xx
+/// says that nothing was done, except for 408 and 499, which say that someone stopped waiting.
 ///
 /// # Errors
 /// [`Shut::Replay`] when the outcome is unknown and the request is not replay-safe.
 pub fn replay_gate(failure: &Verdict, replay_safe: bool) -> Result<(), Shut> {
-    if replay_safe || failure.sent == Sent::Never {
+    let turned_away = matches!(failure.status, Some(400..=407 | 409..=498));
+    if replay_safe || turned_away || failure.sent == Sent::Never {
         Ok(())
     } else {
         Err(Shut::Replay)

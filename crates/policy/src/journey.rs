@@ -15,19 +15,20 @@ mod attempt;
 mod ending;
 mod event;
 mod leg;
+mod onward;
 mod start;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use backstop_classifier::Class;
 use backstop_keypool::Walk;
 use backstop_units::{KeyId, Moment};
 
 pub use action::{Action, Cause, Ending, FinalError, KeyFate};
 pub use event::Event;
 use leg::LegRun;
+use onward::Past;
 
 use crate::decision::Repeat;
 use crate::gates::{Sends, Shut, budget_gate};
@@ -62,10 +63,19 @@ pub struct Journey {
     at: usize,
     leg: LegRun,
     sends: Sends,
-    primary_error: Option<FinalError>,
-    fallback_tried: bool,
+    /// The failures that ended earlier stays.
+    past: Vec<Past>,
+    /// The error of the first stay that has one.
+    error: Option<FinalError>,
+    /// Candidates that a stay was begun on, by place.
+    entered: Vec<bool>,
+    /// Whether the chain behind the first candidate was entered.
+    moved: bool,
+    /// How many of the caller's fallbacks without a provider the routing log has named.
+    missing_said: usize,
     skips: Vec<Skip>,
-    forced: bool,
+    /// A channel is tried against what speaks against it, since nothing else can be.
+    forced: Option<Force>,
     trail: Vec<AttemptRow>,
     actions: VecDeque<Action>,
 }
@@ -95,10 +105,14 @@ enum State {
 #[derive(Debug, Clone, Default)]
 struct Start {
     action: AttemptAction,
+    /// The first of this journey on the channel.
+    first: bool,
     same_key: Option<KeyId>,
     waited: Duration,
     /// A draw on the retry budget that is given back if nothing is sent.
     paid: bool,
+    /// With a held key: no other is left, and no other channel may follow.
+    held: bool,
     /// On a new connection: the pooled one was stale.
     fresh: bool,
     /// The failure it follows on the same channel, for the routing log.
@@ -110,6 +124,7 @@ struct Start {
 struct Attempt {
     row: usize,
     number: u32,
+    paid: bool,
 }
 
 /// A channel that was passed over.
@@ -117,8 +132,16 @@ struct Attempt {
 struct Skip {
     candidate: usize,
     until: Moment,
-    /// Stands for the missing failure where a substitution asks what led to it.
-    like: Class,
+    reason: Force,
+}
+
+/// What speaks against a channel that might be tried all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Force {
+    /// Its circuit is open.
+    Open,
+    /// Its keys are held out.
+    Held,
 }
 
 impl Journey {
@@ -126,16 +149,19 @@ impl Journey {
     #[must_use]
     pub fn new(plan: Plan, terms: Terms) -> Self {
         Self {
+            entered: vec![false; plan.candidates.len()],
             plan,
             terms,
             state: State::Ready,
             at: 0,
-            leg: LegRun::new(None),
+            leg: LegRun::default(),
             sends: Sends::default(),
-            primary_error: None,
-            fallback_tried: false,
+            past: Vec::new(),
+            error: None,
+            moved: false,
+            missing_said: 0,
             skips: Vec::new(),
-            forced: false,
+            forced: None,
             trail: Vec::new(),
             actions: VecDeque::new(),
         }
@@ -149,7 +175,8 @@ impl Journey {
         self.actions.pop_front()
     }
 
-    /// Takes what happened.
+    /// Takes what happened. A permit, a lease or a draw on the budget is answered at once; one that
+    /// was given and not reported when the caller leaves is the driver's to give back.
     pub fn on(&mut self, now: Moment, event: Event) {
         let state = std::mem::replace(&mut self.state, State::Over);
         match (state, event) {
@@ -157,26 +184,21 @@ impl Journey {
             (state, Event::CallerGone) => self.on_caller_gone(now, state),
             (State::AskedPermit(start), Event::PermitGranted) => self.lease(start),
             (State::AskedPermit(start), Event::PermitRefused { until }) => {
-                self.pass_over(now, &start, until, Class::Transient);
+                self.pass_over(now, &start, until, Force::Open);
             }
-            (State::AskedLease(start), Event::Leased { key }) => self.send(now, start, key),
+            (State::AskedLease(start), Event::Leased { key }) => self.send(now, &start, key),
             (State::AskedLease(start), Event::NoKey(no_key)) => {
-                self.on_no_key(now, &start, no_key);
+                self.on_no_key(now, start, &no_key);
             }
             (State::AskedBudget(repeat), Event::BudgetGranted { roll, outlook }) => {
                 self.retry_after_wait(now, repeat, roll, outlook);
             }
             (State::AskedBudget(_), Event::BudgetDenied) => self.leave_channel(now),
-            (State::Waiting { start, .. }, Event::Woke) => self.ask_permit(start),
-            (State::Waiting { until, start }, Event::Time) => {
-                if now >= self.end() {
-                    self.finish_deadline(now, None);
-                } else {
-                    self.state = State::Waiting { until, start };
-                }
+            (State::Waiting { until, start }, Event::Woke | Event::Time) => {
+                self.on_wait(now, until, start);
             }
             (State::Attempting(attempt), event) => self.on_attempt(now, attempt, event),
-            (State::Committed(attempt), event) => self.on_committed(now, attempt, event),
+            (State::Committed(attempt), event) => self.on_committed(now, attempt, &event),
             (state, _) => self.state = state,
         }
     }
@@ -265,13 +287,16 @@ impl Journey {
 /// Small questions.
 impl Journey {
     fn gate(&self, now: Moment, candidate: usize) -> Result<(), Shut> {
-        let primary = self.plan.candidates[candidate].leg == Leg::Primary;
         budget_gate(
             self.sends,
-            primary,
+            self.is_primary(candidate),
             &self.terms.limits,
             self.end().since(now),
         )
+    }
+
+    fn is_primary(&self, candidate: usize) -> bool {
+        self.plan.candidates[candidate].leg == Leg::Primary
     }
 
     fn channel(&self) -> Arc<Channel> {
@@ -302,7 +327,7 @@ impl Journey {
 
     fn say_retry(&mut self, category: Category, key: Option<&KeyId>) {
         let channel = self.channel();
-        let (n, to) = (self.leg.repeats(), channel.label());
+        let (n, to) = (self.leg.sends, channel.label());
         let of = channel.retry.max_retries + self.leg.granted;
         let sentence = match (key, &self.leg.last_key) {
             (None, _) => Sentence::RetryKeyless {
@@ -336,12 +361,5 @@ impl Journey {
     }
 }
 
-const fn bare(cause: Cause) -> FinalError {
-    FinalError {
-        cause,
-        verdict: None,
-        attempt: None,
-        retry_after: None,
-        do_not_retry: true,
-    }
-}
+#[cfg(test)]
+mod tests;

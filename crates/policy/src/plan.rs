@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use backstop_chat::{Capabilities, Need, Needs, uncovered};
+use backstop_chat::{Capabilities, Need, NeedSet, Needs, uncovered};
 use backstop_classifier::{Class, Verdict};
 use backstop_units::{GroupName, Roll, Tokens};
 
@@ -48,7 +48,8 @@ pub struct Candidate {
     pub channel: Arc<Channel>,
     /// By what right it may serve.
     pub leg: Leg,
-    /// Which group it stands in; substitutions and the caller's own chain are groups of their own.
+    /// Which group it stands in; each entry of the caller's own chain and each substitution is a
+    /// group of its own.
     pub group: usize,
 }
 
@@ -78,6 +79,8 @@ pub enum Leg {
 pub struct Excluded {
     /// `provider/model`.
     pub channel: String,
+    /// Which group it would stand in: its place among the candidates.
+    pub group: usize,
     /// Why.
     pub reason: Exclusion,
 }
@@ -94,6 +97,9 @@ pub enum Exclusion {
     /// The caller named a provider that is not configured.
     #[error("its provider is not configured")]
     MissingProvider,
+    /// It stands in the plan already; a second visit would be a retry by another name.
+    #[error("it stands earlier in the plan")]
+    Repeated,
 }
 
 impl Plan {
@@ -116,19 +122,17 @@ impl Plan {
             }
         }
         let mut place = route.groups.len();
-        let model = plan
-            .candidates
-            .first()
-            .map(|primary| primary.channel.model.clone());
+        let own = route.groups.iter().flat_map(|group| &group.channels);
         for fallback in &ask.fallbacks {
             match fallback {
                 CallerFallback::Channel(channel) => {
-                    let same_model = model.as_ref() == Some(&channel.model);
+                    let same_model = own.clone().any(|own| own.model == channel.model);
                     let leg = Leg::CallerFallback { same_model };
                     plan.admit(Arc::clone(channel), leg, place, ask, route.lossy);
                 }
                 CallerFallback::MissingProvider(label) => plan.excluded.push(Excluded {
                     channel: label.clone(),
+                    group: place,
                     reason: Exclusion::MissingProvider,
                 }),
             }
@@ -159,19 +163,22 @@ impl Plan {
         ask: &Ask<'_>,
         lossy: Lossy,
     ) {
-        let missing = match lossy {
-            Lossy::Refuse => uncovered(ask.needs, &(ask.carries)(&channel)),
-            Lossy::Drop => None,
-        };
-        let reason = match missing {
-            Some(need) => Some(Exclusion::Uncovered(need)),
-            None if channel.weight <= 0.0 => Some(Exclusion::Drained),
-            None => None,
+        let repeated = self
+            .candidates
+            .iter()
+            .any(|candidate| candidate.channel.id == channel.id);
+        let reason = if repeated {
+            Some(Exclusion::Repeated)
+        } else if channel.weight <= 0.0 {
+            Some(Exclusion::Drained)
+        } else {
+            missing(ask, &channel, lossy).map(Exclusion::Uncovered)
         };
         match reason {
             Some(reason) => {
                 self.excluded.push(Excluded {
                     channel: channel.label(),
+                    group,
                     reason,
                 });
             }
@@ -180,6 +187,20 @@ impl Plan {
                 leg,
                 group,
             }),
+        }
+    }
+}
+
+/// What the request needs and `channel` cannot carry. Fields may be dropped where the route says
+/// so; a stream and room for the request are not fields.
+fn missing(ask: &Ask<'_>, channel: &Channel, lossy: Lossy) -> Option<Need> {
+    let carries = (ask.carries)(channel);
+    match lossy {
+        Lossy::Refuse => uncovered(ask.needs, &carries),
+        Lossy::Drop => {
+            let kept = |need: &Need| matches!(need, Need::Streaming | Need::Context);
+            let set: NeedSet = ask.needs.set.iter().filter(kept).collect();
+            uncovered(&Needs { set, ..*ask.needs }, &carries)
         }
     }
 }
@@ -195,12 +216,15 @@ impl Candidate {
             Leg::Primary | Leg::SameContract | Leg::CallerFallback { same_model: true } => {
                 rules.fallback
             }
-            Leg::Substitution { on, .. } => {
-                if !on.is_empty() && !on.contains(&failure.class) {
-                    return false;
-                }
-                rules.substitution
+            // A refusal by content policy has a name of its own, whatever its class.
+            Leg::Substitution { on, .. }
+                if rules.substitution != Reach::NamedForPolicy
+                    && !on.is_empty()
+                    && !on.contains(&failure.class) =>
+            {
+                Reach::Closed
             }
+            Leg::Substitution { .. } => rules.substitution,
             Leg::CallerFallback { same_model: false } => rules.substitution,
         };
         match reach {
@@ -231,11 +255,15 @@ impl Candidate {
     }
 }
 
-/// The channels of a group in the order this request tries them. One roll orders all of them: what
-/// is left of it after a choice is again uniform, and serves the next.
+/// The channels of a group in the order this request tries them, drained ones last: they take no
+/// part in chance. One roll orders all others: what is left of it after a choice is again uniform,
+/// and serves the next.
 fn ordered(group: &Group, roll: &mut Roll) -> Vec<Arc<Channel>> {
-    let mut left: Vec<&Arc<Channel>> = group.channels.iter().collect();
-    let mut order = Vec::with_capacity(left.len());
+    let (mut left, drained): (Vec<&Arc<Channel>>, Vec<_>) = group
+        .channels
+        .iter()
+        .partition(|channel| channel.weight > 0.0);
+    let mut order = Vec::with_capacity(group.channels.len());
     while !left.is_empty() {
         let first = match group.choice {
             Choice::Weighted => 0,
@@ -254,6 +282,7 @@ fn ordered(group: &Group, roll: &mut Roll) -> Vec<Arc<Channel>> {
         let chosen = pick(&places, |place| left[place].weight, roll);
         order.push(Arc::clone(left.remove(chosen)));
     }
+    order.extend(drained.into_iter().cloned());
     order
 }
 

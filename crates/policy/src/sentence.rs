@@ -26,17 +26,21 @@ impl Category {
 }
 
 /// The status a failure is booked under: the provider's own where it tells the failure, else the
-/// gateway's.
+/// one that means the same. An error inside a 200 is booked under what it says.
 #[must_use]
 pub fn recorded_status(verdict: &Verdict) -> u16 {
-    use backstop_classifier::Class;
-    match verdict.class {
-        Class::Timeout => 504,
-        Class::Cancelled => 499,
-        _ => verdict
-            .status
-            .filter(|status| *status >= 300)
-            .unwrap_or(502),
+    use backstop_classifier::{Class, Kind};
+    match (verdict.class, verdict.status) {
+        (Class::Timeout, _) => 504,
+        (Class::Cancelled, _) => 499,
+        (_, Some(status @ 300..)) => status,
+        (Class::RateLimit | Class::Quota, _) => 429,
+        (Class::ModelAccess | Class::ModelGone, _) => 404,
+        (Class::RegionBlocked, _) => 403,
+        (Class::Credential, _) if verdict.kind == Some(Kind::ContentPolicy) => 403,
+        (Class::CallerFault, _) => 400,
+        (Class::Transient, Some(_)) => 503,
+        _ => 502,
     }
 }
 
@@ -75,11 +79,21 @@ pub enum Sentence {
         to: String,
         category: Option<Category>,
     },
+    /// A permitted other model is about to be tried.
+    TryingSubstitution {
+        place: usize,
+        of: usize,
+        to: String,
+        category: Option<Category>,
+    },
     /// A fallback names a provider that is not configured.
     FallbackSkipped { to: String },
     /// A fallback answered.
     ServedByFallback { to: String, place: usize, of: usize },
-    /// A hook stopped the chain at a fallback.
+    /// A permitted other model answered.
+    ServedBySubstitution { to: String, place: usize, of: usize },
+    /// The chain stops at a fallback although others are left: a hook, the request's own bounds, or
+    /// a failure that may not be followed up.
     FallbackHalted { to: String, category: Category },
     /// Every fallback failed; the primary's error goes to the caller.
     FallbacksExhausted { of: usize, category: Category },
@@ -130,6 +144,18 @@ impl Sentence {
     }
 }
 
+/// What came before a move to another channel.
+struct Before(Option<Category>);
+
+impl fmt::Display for Before {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(category) => write!(f, "previous attempt failed: {category}"),
+            None => f.write_str("no attempt before it"),
+        }
+    }
+}
+
 impl fmt::Display for Sentence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -145,27 +171,33 @@ impl fmt::Display for Sentence {
                 place,
                 of,
                 to,
-                category: Some(category),
+                category,
             } => write!(
                 f,
-                "Trying fallback {place}/{of}: {to} (previous attempt failed: {category})"
+                "Trying fallback {place}/{of}: {to} ({})",
+                Before(*category)
             ),
-            Self::TryingFallback {
+            Self::TryingSubstitution {
                 place,
                 of,
                 to,
-                category: None,
-            } => {
-                write!(
-                    f,
-                    "Trying fallback {place}/{of}: {to} (no attempt before it)"
-                )
-            }
+                category,
+            } => write!(
+                f,
+                "Trying substitution {place}/{of}: {to} ({})",
+                Before(*category)
+            ),
             Self::FallbackSkipped { to } => {
                 write!(f, "Fallback {to} skipped: missing provider config")
             }
             Self::ServedByFallback { to, place, of } => {
                 write!(f, "Request served by fallback {to} (attempt {place}/{of})")
+            }
+            Self::ServedBySubstitution { to, place, of } => {
+                write!(
+                    f,
+                    "Request served by substitution {to} (attempt {place}/{of})"
+                )
             }
             Self::FallbackHalted { to, category } => {
                 write!(

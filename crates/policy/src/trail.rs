@@ -110,7 +110,7 @@ pub enum UpstreamPhase {
     /// No byte of it left.
     #[default]
     NotSent,
-    /// Bytes left; nothing came back.
+    /// Bytes left, or may have; nothing came back.
     Sent,
     /// The response's headers came.
     Headers,

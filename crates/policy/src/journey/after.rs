@@ -9,12 +9,11 @@ use backstop_units::{Moment, Roll};
 
 use super::action::{Action, KeyFate};
 use super::leg::Failure;
-use super::{Attempt, Journey, Start, State};
+use super::{Attempt, Force, Journey, Start, State};
 use crate::decision::{Conduct, Repeat, conduct};
 use crate::gates::replay_gate;
-use crate::plan::{Candidate, Leg};
 use crate::route::HintUse;
-use crate::sentence::{Category, Sentence};
+use crate::sentence::Category;
 use crate::trail::{AttemptAction, Outcome};
 
 /// After a failure: the gates, in order.
@@ -27,76 +26,55 @@ impl Journey {
         stale: bool,
     ) {
         self.write_failure(now, attempt, verdict, Outcome::Failed);
-        let safe = replay_gate(verdict, self.terms.replay_safe).is_ok();
-        if stale && !self.leg.resent && safe {
-            return self.resend(now, attempt, verdict);
-        }
-        let rules = self.rules(verdict);
-        let channel = self.channel();
-        let key = match (rules.refusal, &self.leg.last_key) {
-            (Some(refusal), Some(key)) => {
-                let hint = verdict
-                    .retry_after
-                    .filter(|_| channel.retry.hint == HintUse::Honour);
-                self.leg.walk.refuse(key, refusal, hint, now);
-                KeyFate::Refused {
-                    refusal,
-                    hint: verdict.retry_after,
-                }
-            }
-            _ => KeyFate::Nothing,
-        };
-        self.actions.push_back(Action::Settle {
-            outcome: rules.health,
-            key,
-        });
         self.leg.remember(Failure {
             attempt: attempt.number,
-            verdict: verdict.clone(),
+            verdict: *verdict,
         });
-        if !safe {
-            return self.leave_for_good(now);
+        let safe = replay_gate(verdict, self.terms.replay_safe).is_ok();
+        if stale && !self.leg.resent && safe {
+            return self.resend(now, verdict);
         }
-        if rules.refusal.is_some() && self.pin_for(self.at).is_some() {
-            return self.leave_for_good(now);
+        let rules = self.rules(verdict);
+        let hint = self.own_hint(verdict);
+        if let (Some(refusal), Some(key)) = (rules.refusal, &self.leg.last_key) {
+            self.leg.walk.refuse(key, refusal, hint, now);
         }
+        self.settle(rules.health, fate(&rules, hint));
+        let pinned = self.leg.pin.is_some() && rules.refusal.is_some();
+        self.leg.bound = !safe || pinned;
         match rules.repeat {
-            Repeat::NextKey => self.next_key(now, verdict),
+            _ if !safe => self.leave_channel(now),
             Repeat::Never => self.leave_channel(now),
+            Repeat::NextKey => self.next_key(now, verdict),
             Repeat::SameKey | Repeat::Rotate | Repeat::RotateAtOnce => {
                 self.ask_budget(now, rules.repeat, verdict);
             }
         }
     }
 
-    /// Gate 1 on the channel, with what a keyless provider keeps: its refusals have no key to
-    /// blame, so they are repeated as a passing trouble would be.
+    /// Gate 1 on the channel.
     pub(super) fn rules(&self, verdict: &Verdict) -> Conduct {
         let rules = conduct(verdict);
-        let refused = matches!(verdict.status, Some(401 | 402 | 403 | 429));
-        if self.leg.last_key.is_none() && refused {
-            return Conduct {
-                repeat: Repeat::SameKey,
-                refusal: None,
-                ..rules
-            };
+        match self.leg.last_key {
+            Some(_) => rules,
+            None => rules.without_keys(verdict),
         }
-        rules
+    }
+
+    /// The provider's hint, where it counts for anything.
+    pub(super) fn own_hint(&self, verdict: &Verdict) -> Option<Duration> {
+        match self.channel().retry.hint {
+            HintUse::Honour => verdict.retry_after,
+            HintUse::Record => None,
+        }
     }
 
     /// A reused connection that died before any response byte says nothing about the provider: the
     /// request goes out once more, at once, on a fresh one.
-    pub(super) fn resend(&mut self, now: Moment, attempt: &Attempt, verdict: &Verdict) {
-        self.actions.push_back(Action::Settle {
-            outcome: backstop_breaker::Outcome::Ignored,
-            key: KeyFate::Nothing,
-        });
-        self.leg.remember(Failure {
-            attempt: attempt.number,
-            verdict: verdict.clone(),
-        });
+    fn resend(&mut self, now: Moment, verdict: &Verdict) {
+        self.settle_nothing();
         if self.gate(now, self.at).is_err() {
-            return self.finish_exhausted(now);
+            return self.leave_channel(now);
         }
         self.leg.resent = true;
         self.leg.granted += 1;
@@ -110,13 +88,13 @@ impl Journey {
     }
 
     /// A key was refused for good: the next living one is tried at once, free of the retry budget.
-    pub(super) fn next_key(&mut self, now: Moment, verdict: &Verdict) {
-        if self.gate(now, self.at).is_err() {
-            return self.finish_exhausted(now);
+    fn next_key(&mut self, now: Moment, verdict: &Verdict) {
+        if self.leg.bound {
+            return self.leave_channel(now);
         }
-        let channel = self.channel();
-        if !self.leg.has_living_key(&channel) {
-            self.leg.pool_dead = true;
+        // Before the gate: a pool that is spent is spent, also with the request's last send.
+        self.leg.pool_dead = !self.leg.has_living_key(&self.channel());
+        if self.leg.pool_dead || self.gate(now, self.at).is_err() {
             return self.leave_channel(now);
         }
         self.leg.granted += 1;
@@ -128,17 +106,17 @@ impl Journey {
     }
 
     /// A paid retry: within the channel's own count, gate 4, then the channel's share of retries.
-    pub(super) fn ask_budget(&mut self, now: Moment, repeat: Repeat, verdict: &Verdict) {
+    /// Where every circuit is open the one send was made.
+    fn ask_budget(&mut self, now: Moment, repeat: Repeat, verdict: &Verdict) {
         let channel = self.channel();
-        let spent = self.leg.retries >= channel.retry.max_retries;
-        let again_408 = verdict.status == Some(408) && self.leg.repeated_408;
-        if spent || again_408 {
+        let timed_out = verdict.status == Some(408);
+        let spent = self.leg.retries >= channel.retry.max_retries
+            || (timed_out && self.leg.repeated_408)
+            || self.forced == Some(Force::Open);
+        if spent || self.gate(now, self.at).is_err() {
             return self.leave_channel(now);
         }
-        if self.gate(now, self.at).is_err() {
-            return self.finish_exhausted(now);
-        }
-        self.leg.repeated_408 |= verdict.status == Some(408);
+        self.leg.repeated_408 |= timed_out;
         self.actions.push_back(Action::SpendBudget { channel });
         self.state = State::AskedBudget(repeat);
     }
@@ -151,16 +129,18 @@ impl Journey {
         outlook: Result<Outlook, NoKey>,
     ) {
         let channel = self.channel();
-        let Some(failure) = self.leg.last.clone() else {
-            return self.leave_channel(now);
+        let start = Start {
+            action: AttemptAction::Retry,
+            paid: true,
+            ..Start::default()
         };
-        let own_hint = match channel.retry.hint {
-            HintUse::Honour => failure.verdict.retry_after,
-            HintUse::Record => None,
+        let Some(verdict) = self.leg.last.as_ref().map(|failure| failure.verdict) else {
+            self.refund(&start);
+            return self.leave_channel(now);
         };
         let formula = channel.retry.backoff.delay(self.leg.retries, roll);
         let next = match (repeat, outlook) {
-            (Repeat::SameKey, _) => Some((formula, own_hint, NextKey::Same)),
+            (Repeat::SameKey, _) => Some((formula, self.own_hint(&verdict), NextKey::Same)),
             (Repeat::RotateAtOnce, Ok(Outlook::Fresh)) => {
                 Some((Duration::ZERO, None, NextKey::Fresh))
             }
@@ -176,7 +156,7 @@ impl Journey {
             .saturating_sub(self.terms.limits.min_attempt);
         let waiting = next.map(|(formula, hint, key)| wait(formula, hint, key, left));
         let Some(Wait::For(waited)) = waiting else {
-            self.actions.push_back(Action::RefundBudget { channel });
+            self.refund(&start);
             return self.leave_channel(now);
         };
         self.leg.retries += 1;
@@ -187,103 +167,35 @@ impl Journey {
             _ => None,
         };
         let start = Start {
-            action: AttemptAction::Retry,
             same_key,
             waited,
-            paid: true,
-            fresh: false,
-            after: Some(Category::of(&failure.verdict)),
+            after: Some(Category::of(&verdict)),
+            ..start
         };
         self.state = State::Waiting { until, start };
     }
 
-    /// This channel has nothing more to give: on to the next candidate its failure admits.
-    pub(super) fn leave_channel(&mut self, now: Moment) {
-        self.close_leg();
-        self.next_candidate(now);
-    }
-
-    /// The failure binds the request to this channel: its error is the journey's.
-    pub(super) fn leave_for_good(&mut self, now: Moment) {
-        self.close_leg();
-        self.finish_exhausted(now);
-    }
-
-    pub(super) fn close_leg(&mut self) {
-        let channel = self.channel();
-        if let (Some(last), true) = (&self.leg.last, self.leg.repeats() > 0) {
-            let category = Category::of(&last.verdict);
-            let (to, attempts) = (channel.label(), self.leg.sends);
-            self.say(Sentence::RetriesExhausted {
-                to,
-                attempts,
-                category,
-            });
-        }
-        if let Some(error) = self.leg.error(&channel)
-            && self
-                .primary_error
-                .as_ref()
-                .is_none_or(|known| known.verdict.is_none())
-        {
-            self.primary_error = Some(error);
-        }
-    }
-
-    /// Gate 1 between channels, then the next stay; or the end.
-    pub(super) fn next_candidate(&mut self, now: Moment) {
-        let failure = self
-            .leg
-            .last
-            .as_ref()
-            .map(|failure| failure.verdict.clone());
-        let window = self.channel().context_window();
-        let next = if self.forced {
-            None
+    /// The clock was looked at during a wait. A late look may find that nothing useful fits any
+    /// more.
+    pub(super) fn on_wait(&mut self, now: Moment, until: Moment, start: Start) {
+        if now >= self.end() {
+            self.refund(&start);
+            self.finish_deadline(now, None);
+        } else if now < until {
+            self.state = State::Waiting { until, start };
+        } else if self.gate(now, self.at).is_err() {
+            self.refund(&start);
+            self.leave_channel(now);
         } else {
-            (self.at + 1..self.plan.candidates.len()).find(|place| {
-                let candidate = &self.plan.candidates[*place];
-                match &failure {
-                    Some(failure) => candidate.admits(failure, window),
-                    None => self.admits_unsent(candidate),
-                }
-            })
-        };
-        let Some(next) = next else {
-            return self.finish_or_force(now);
-        };
-        let category = failure.as_ref().map(Category::of);
-        if let (Some(category), false) = (category, self.fallback_tried) {
-            let fallbacks = self.plan.candidates.len() - 1;
-            let to = self.channel().label();
-            self.say(Sentence::PrimaryFailed {
-                to,
-                category,
-                fallbacks,
-            });
-        }
-        self.enter(now, next, category);
-    }
-
-    /// Whether a candidate may follow channels that were all passed over: an open circuit stands
-    /// for the transient failures that opened it, held keys for the rate limit that holds them.
-    pub(super) fn admits_unsent(&self, candidate: &Candidate) -> bool {
-        match (&candidate.leg, self.skips.last()) {
-            (Leg::Substitution { on, .. }, Some(skip)) => on.is_empty() || on.contains(&skip.like),
-            _ => true,
+            self.ask_permit(start);
         }
     }
+}
 
-    /// Nothing was sent because everything is open or held: the least bad one is tried, once, so
-    /// that breaking never turns a slow outage into a total one.
-    pub(super) fn finish_or_force(&mut self, now: Moment) {
-        let least_bad = self.skips.iter().min_by_key(|skip| skip.until).copied();
-        match least_bad {
-            Some(skip) if self.sends.total() == 0 && !self.forced => {
-                self.forced = true;
-                self.enter(now, skip.candidate, None);
-            }
-            _ => self.finish_exhausted(now),
-        }
+/// What the key pool learns from a failure.
+pub(super) const fn fate(rules: &Conduct, hint: Option<Duration>) -> KeyFate {
+    match rules.refusal {
+        Some(refusal) => KeyFate::Refused { refusal, hint },
+        None => KeyFate::Nothing,
     }
 }

@@ -2,15 +2,15 @@
 
 use std::time::SystemTime;
 
-use backstop_classifier::{Class, Clock, Evidence, Family, Transport, Verdict, classify};
+use backstop_breaker::Outcome as Health;
+use backstop_classifier::{Clock, Evidence, Family, Sent, Transport, Verdict, classify};
 use backstop_units::Moment;
 
 use super::action::{Action, Cause, Ending, KeyFate};
+use super::after::fate;
 use super::event::Event;
-use super::{Attempt, Journey, State, bare};
-use crate::decision::conduct;
-use crate::plan::Leg;
-use crate::sentence::Sentence;
+use super::onward::bare;
+use super::{Attempt, Journey, State};
 use crate::trail::{Outcome, Phase, UpstreamPhase};
 
 /// An attempt under way.
@@ -47,15 +47,11 @@ impl Journey {
             } => {
                 return self.on_failed(now, &attempt, &verdict, stale_connection);
             }
-            Event::Unbuildable { field } => return self.on_unbuildable(now, &attempt, field),
+            Event::Unbuildable { field } => return self.on_unbuildable(now, &attempt, &field),
+            Event::Time if now >= self.end() => return self.finish_deadline(now, Some(&attempt)),
             Event::Time => {
-                if now >= self.end() {
-                    return self.finish_deadline(now, Some(&attempt));
-                }
-                if self
-                    .first_output_due(&attempt)
-                    .is_some_and(|due| now >= due)
-                {
+                let due = self.first_output_due(&attempt);
+                if due.is_some_and(|due| now >= due) {
                     self.actions.push_back(Action::Abort);
                     let verdict = timed_out(Clock::FirstOutput);
                     return self.on_failed(now, &attempt, &verdict, false);
@@ -66,103 +62,74 @@ impl Journey {
         self.state = State::Attempting(attempt);
     }
 
-    pub(super) fn on_committed(&mut self, now: Moment, attempt: Attempt, event: Event) {
+    pub(super) fn on_committed(&mut self, now: Moment, attempt: Attempt, event: &Event) {
         match event {
             Event::Whole => self.on_success(now, &attempt),
             Event::Usage(usage) => {
-                self.trail[attempt.row].usage = Some(usage);
+                self.trail[attempt.row].usage = Some(*usage);
                 self.state = State::Committed(attempt);
             }
             Event::Failed { verdict, .. } => {
-                let health = conduct(&verdict).health;
-                self.break_off(now, &attempt, verdict, health);
+                let rules = self.rules(verdict);
+                let key = fate(&rules, self.own_hint(verdict));
+                self.break_off(now, &attempt, *verdict, rules.health, key);
             }
             Event::Time if now >= self.terms.deadline => {
                 self.actions.push_back(Action::Abort);
                 let verdict = timed_out(Clock::Deadline);
-                self.break_off(now, &attempt, verdict, backstop_breaker::Outcome::Ignored);
+                self.break_off(now, &attempt, verdict, Health::Ignored, KeyFate::Nothing);
             }
             _ => self.state = State::Committed(attempt),
         }
     }
 
-    pub(super) fn on_success(&mut self, now: Moment, attempt: &Attempt) {
+    fn on_success(&mut self, now: Moment, attempt: &Attempt) {
         let row = &mut self.trail[attempt.row];
         row.total = now.since(row.started);
         row.outcome = Outcome::Success;
-        self.actions.push_back(Action::Settle {
-            outcome: backstop_breaker::Outcome::Success,
-            key: KeyFate::Served,
-        });
-        let to = self.channel().label();
-        if self.leg.repeats() > 0 {
-            let retries = self.leg.repeats();
-            self.say(Sentence::RetriesSucceeded {
-                to: to.clone(),
-                retries,
-            });
-        }
-        if self.at > 0 {
-            let (place, of) = (self.at, self.plan.candidates.len() - 1);
-            self.say(Sentence::ServedByFallback { to, place, of });
-        }
-        self.finish(now, Ending::Success);
+        row.upstream_phase = UpstreamPhase::Output;
+        self.settle(Health::Success, KeyFate::Served);
+        self.say_served();
+        self.finish(Ending::Success);
     }
 
     /// A stream that broke after output: the caller has a part, and nothing follows.
-    pub(super) fn break_off(
+    fn break_off(
         &mut self,
         now: Moment,
         attempt: &Attempt,
         verdict: Verdict,
-        outcome: backstop_breaker::Outcome,
+        health: Health,
+        key: KeyFate,
     ) {
         self.write_failure(now, attempt, &verdict, Outcome::Partial);
-        self.actions.push_back(Action::Settle {
-            outcome,
-            key: KeyFate::Nothing,
-        });
-        self.finish(now, Ending::Partial(verdict));
+        self.settle(health, key);
+        self.finish(Ending::Partial(verdict));
     }
 
-    pub(super) fn on_unbuildable(&mut self, now: Moment, attempt: &Attempt, field: String) {
+    /// The request does not fit the channel's dialect after all: nothing went out.
+    fn on_unbuildable(&mut self, now: Moment, attempt: &Attempt, field: &str) {
+        self.take_back(attempt);
+        self.trail[attempt.row].fail_reason = Some(format!("cannot_carry:{field}"));
+        self.settle_nothing();
+        self.keep_error(bare(Cause::NothingEligible));
+        self.leave_channel(now);
+    }
+
+    /// An attempt of which nothing went out: it counts as none, and what was paid for it is given
+    /// back.
+    pub(super) fn take_back(&mut self, attempt: &Attempt) {
         let row = &mut self.trail[attempt.row];
         row.outcome = Outcome::Skipped;
         row.attempt = None;
-        row.fail_reason = Some(format!("cannot_carry:{field}"));
-        if self.plan.candidates[self.at].leg == Leg::Primary {
-            self.sends.primary -= 1;
-        } else {
-            self.sends.fallback -= 1;
+        row.key = None;
+        let primary = self.is_primary(self.at);
+        self.sends.take_back(primary);
+        self.leg.sends -= 1;
+        if attempt.paid {
+            let channel = self.channel();
+            self.actions.push_back(Action::RefundBudget { channel });
         }
-        self.actions.push_back(Action::Settle {
-            outcome: backstop_breaker::Outcome::Ignored,
-            key: KeyFate::Nothing,
-        });
-        self.primary_error
-            .get_or_insert(bare(Cause::NothingEligible));
-        self.next_candidate(now);
-    }
-
-    pub(super) fn on_caller_gone(&mut self, now: Moment, state: State) {
-        match state {
-            State::Attempting(attempt) | State::Committed(attempt) => {
-                let row = &mut self.trail[attempt.row];
-                row.total = now.since(row.started);
-                row.outcome = Outcome::Cancelled;
-                row.class = Some(Class::Cancelled);
-                self.actions.push_back(Action::Abort);
-                self.actions.push_back(Action::Settle {
-                    outcome: backstop_breaker::Outcome::Ignored,
-                    key: KeyFate::Nothing,
-                });
-            }
-            State::Waiting { start, .. } | State::AskedPermit(start) | State::AskedLease(start) => {
-                self.refund(&start);
-            }
-            State::Ready | State::AskedBudget(_) | State::Over => {}
-        }
-        self.finish(now, Ending::Cancelled);
     }
 
     /// Fills in the row of an attempt that ended badly.
@@ -183,6 +150,9 @@ impl Journey {
         row.code = verdict.code.as_ref().map(ToString::to_string);
         row.status = row.status.or(verdict.status);
         row.retry_after = verdict.retry_after;
+        if verdict.sent == Sent::Maybe {
+            row.upstream_phase = row.upstream_phase.max(UpstreamPhase::Sent);
+        }
     }
 }
 

@@ -5,16 +5,19 @@ use backstop_keypool::Walk;
 use backstop_units::KeyId;
 
 use super::action::{Cause, FinalError};
+use crate::decision::{Repeat, conduct};
 use crate::route::Channel;
 
 /// What one stay on a channel has used and seen.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct LegRun {
     /// The key walk.
     pub(super) walk: Walk,
+    /// The one key the caller holds the request to on this channel.
+    pub(super) pin: Option<KeyId>,
     /// Budgeted retries taken.
     pub(super) retries: u32,
-    /// Attempts granted back because a key was permanently refused.
+    /// Attempts granted back: a key was refused for good, or a pooled connection was stale.
     pub(super) granted: u32,
     /// Sends on this channel.
     pub(super) sends: u32,
@@ -24,12 +27,18 @@ pub(super) struct LegRun {
     pub(super) repeated_408: bool,
     /// Whether every key of the channel was refused for good.
     pub(super) pool_dead: bool,
+    /// Whether the last failure holds the request to this channel.
+    pub(super) bound: bool,
+    /// Whether the stay is over and its error was taken.
+    pub(super) closed: bool,
     /// The key of the attempt before.
     pub(super) last_key: Option<KeyId>,
     /// The failure before.
     pub(super) last: Option<Failure>,
-    /// A refusal of the request rather than of the account: model, region or content.
-    refused_request: Option<Failure>,
+    /// The latest refusal of the model or the place rather than of the account.
+    refused_model: Option<Failure>,
+    /// The latest refusal of the content.
+    refused_content: Option<Failure>,
 }
 
 /// A failed attempt as the ending remembers it.
@@ -42,77 +51,78 @@ pub(super) struct Failure {
 }
 
 impl LegRun {
-    /// A stay that has not begun. `pin` holds it to one key.
-    pub(super) fn new(pin: Option<KeyId>) -> Self {
+    /// The stay after this one. Keys whose account was refused stay dead for the whole request;
+    /// `pin` holds the stay to one key.
+    pub(super) fn next(&self, pin: Option<KeyId>) -> Self {
+        let walk = match &pin {
+            None if !self.walk.is_pinned() => self.walk.next_leg(),
+            pin => Walk::new(pin.clone()),
+        };
         Self {
-            walk: Walk::new(pin),
-            retries: 0,
-            granted: 0,
-            sends: 0,
-            resent: false,
-            repeated_408: false,
-            pool_dead: false,
-            last_key: None,
-            last: None,
-            refused_request: None,
+            walk,
+            pin,
+            ..Self::default()
         }
     }
 
     /// Remembers a failure for the ending.
     pub(super) fn remember(&mut self, failure: Failure) {
-        let of_request = matches!(
-            failure.verdict.class,
-            Class::ModelAccess | Class::ModelGone | Class::RegionBlocked
-        ) || (failure.verdict.class == Class::Credential
-            && failure.verdict.kind == Some(Kind::ContentPolicy));
-        if of_request {
-            self.refused_request = Some(failure.clone());
+        match (failure.verdict.class, failure.verdict.kind) {
+            (Class::ModelAccess | Class::ModelGone | Class::RegionBlocked, _) => {
+                self.refused_model = Some(failure.clone());
+            }
+            (Class::Credential, Some(Kind::ContentPolicy)) => {
+                self.refused_content = Some(failure.clone());
+            }
+            _ => {}
         }
         self.last = Some(failure);
     }
 
-    /// Whether a key of the channel is left that was not refused for good.
+    /// Whether a key of the channel is left that was not refused for good. Drained keys are none.
     pub(super) fn has_living_key(&self, channel: &Channel) -> bool {
-        channel.serving_keys().any(|key| !self.walk.is_dead(key))
+        let mut keys = channel.pool.keys().iter();
+        keys.any(|key| {
+            key.weight() > 0.0 && channel.has_key(key.id()) && !self.walk.is_dead(key.id())
+        })
     }
 
-    /// Retries so far, budgeted and granted.
-    pub(super) const fn repeats(&self) -> u32 {
-        self.retries + self.granted
-    }
-
-    /// The error this stay leaves behind. A refusal of the request wins over whichever key died
-    /// last; a pool that died for account reasons is told apart from the caller's own key; else
-    /// the last failure.
-    pub(super) fn error(&self, channel: &Channel) -> Option<FinalError> {
+    /// The failure that stands for the whole stay. Where the walk ended on a key refused for good,
+    /// a refusal of the model or the place wins over whichever key died last. A refusal of the
+    /// content binds the request whatever another key met after it. Else it is the last failure.
+    pub(super) fn telling(&self) -> Option<&Failure> {
         let last = self.last.as_ref()?;
-        let of_account =
-            matches!(last.verdict.class, Class::Credential | Class::Quota) && self.pool_dead;
-        let (cause, shown) = match &self.refused_request {
-            Some(refused) => (Cause::Upstream, refused),
-            None if of_account && self.sends <= channel.retry.max_retries => {
-                (Cause::CredentialsExhausted, last)
-            }
-            None => (Cause::Upstream, last),
-        };
-        let hinted = shown.verdict.class == Class::RateLimit;
+        let died = conduct(&last.verdict).repeat == Repeat::NextKey;
+        let model = self.refused_model.as_ref().filter(|_| died);
+        Some(model.or(self.refused_content.as_ref()).unwrap_or(last))
+    }
+
+    /// The error this stay leaves behind. A pool that died for account reasons, within the retry
+    /// budget, is told apart from the caller's own key.
+    pub(super) fn error(&self, channel: &Channel) -> Option<FinalError> {
+        let told = self.telling()?;
+        let of_account = matches!(
+            (told.verdict.class, told.verdict.kind),
+            (Class::Credential, kind) if kind != Some(Kind::ContentPolicy)
+        ) || told.verdict.class == Class::Quota;
+        let exhausted = self.pool_dead && of_account && self.sends <= channel.retry.max_retries;
+        let limited = told.verdict.class == Class::RateLimit;
         Some(FinalError {
-            cause,
-            attempt: (cause == Cause::Upstream).then_some(shown.attempt),
-            retry_after: shown.verdict.retry_after.filter(|_| hinted),
-            do_not_retry: !may_be_repeated_above(&shown.verdict),
-            verdict: Some(shown.verdict.clone()),
+            cause: if exhausted {
+                Cause::CredentialsExhausted
+            } else {
+                Cause::Upstream
+            },
+            attempt: (!exhausted).then_some(told.attempt),
+            retry_after: told.verdict.retry_after.filter(|_| limited),
+            do_not_retry: !may_be_repeated_above(&told.verdict),
+            verdict: Some(told.verdict),
         })
     }
 }
 
-/// Whether a layer above may sensibly repeat a request that failed like this.
-pub(super) const fn may_be_repeated_above(verdict: &Verdict) -> bool {
-    matches!(
-        verdict.class,
-        Class::RateLimit | Class::Transient | Class::Timeout
-    ) && !matches!(
-        verdict.kind,
-        Some(Kind::RequestLargerThanLimit | Kind::LimitZero)
-    )
+/// Whether a layer above may sensibly repeat a request that failed like this: where the gateway
+/// itself might have waited and asked again.
+fn may_be_repeated_above(verdict: &Verdict) -> bool {
+    matches!(conduct(verdict).repeat, Repeat::SameKey | Repeat::Rotate)
 }

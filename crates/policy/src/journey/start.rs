@@ -1,16 +1,13 @@
 //! Starting an attempt: candidate, permit, key, send.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use backstop_classifier::Class;
 use backstop_keypool::NoKey;
 use backstop_units::{KeyId, Moment};
 
-use super::action::{Action, Cause, Ending, KeyFate};
-use super::leg::LegRun;
-use super::{Attempt, Journey, Skip, Start, State, bare};
-use crate::plan::{Exclusion, Leg};
+use super::action::{Action, Cause, Ending};
+use super::onward::bare;
+use super::{Attempt, Force, Journey, Skip, Start, State};
 use crate::route::Channel;
 use crate::sentence::{Category, Sentence};
 use crate::trail::{AttemptAction, AttemptRow, Outcome, Phase, UpstreamPhase};
@@ -18,40 +15,28 @@ use crate::trail::{AttemptAction, AttemptRow, Outcome, Phase, UpstreamPhase};
 /// Starting: choose, permit, key, send.
 impl Journey {
     pub(super) fn begin(&mut self, now: Moment) {
-        for excluded in &self.plan.excluded {
-            if excluded.reason == Exclusion::MissingProvider {
-                let sentence = Sentence::FallbackSkipped {
-                    to: excluded.channel.clone(),
-                };
-                self.actions.push_back(Action::Log(sentence));
-            }
+        let cause = match self.next_from(now, 0) {
+            Ok(Some(first)) => return self.enter(first, None),
+            Ok(None) => Cause::NothingEligible,
+            Err(_) => Cause::NotSent,
+        };
+        for to in self.missing_before(usize::MAX) {
+            self.say(Sentence::FallbackSkipped { to });
         }
-        if self.plan.candidates.is_empty() {
-            self.finish(now, Ending::Exhausted(bare(Cause::NothingEligible)));
-        } else {
-            self.enter(now, 0, None);
-        }
+        self.finish(Ending::Exhausted(bare(cause)));
     }
 
-    /// Begins a stay on a candidate, if gate 4 lets another attempt start.
-    pub(super) fn enter(&mut self, now: Moment, candidate: usize, after: Option<Category>) {
-        if self.gate(now, candidate).is_err() {
-            return self.finish_exhausted(now);
+    /// Begins a stay on a candidate.
+    pub(super) fn enter(&mut self, candidate: usize, after: Option<Category>) {
+        let failed = self.present_failure();
+        self.past.extend(failed);
+        if candidate > 0 && self.forced.is_none() {
+            self.say_trying(candidate, after);
+            self.moved = true;
         }
-        let of = self.plan.candidates.len() - 1;
-        if candidate > 0 && !self.forced {
-            let to = self.channel_of(candidate).label();
-            let place = candidate;
-            self.say(Sentence::TryingFallback {
-                place,
-                of,
-                to,
-                category: after,
-            });
-            self.fallback_tried = true;
-        }
+        let first = !std::mem::replace(&mut self.entered[candidate], true);
         self.at = candidate;
-        self.leg = LegRun::new(self.pin_for(candidate));
+        self.leg = self.leg.next(self.pin_for(candidate));
         let action = match &self.plan.candidates[candidate] {
             entered if entered.is_substitution() => AttemptAction::Substitution,
             _ if candidate > 0 => AttemptAction::Fallback,
@@ -59,42 +44,43 @@ impl Journey {
         };
         self.ask_permit(Start {
             action,
+            first,
             ..Start::default()
         });
     }
 
     pub(super) fn ask_permit(&mut self, start: Start) {
-        let channel = self.channel();
-        let first = self.leg.sends == 0 && start.after.is_none();
         self.actions.push_back(Action::AskPermit {
-            channel,
-            force: self.forced,
-            first,
+            channel: self.channel(),
+            force: self.forced.is_some(),
+            first: start.first,
         });
         self.state = State::AskedPermit(start);
     }
 
+    /// A pinned key is leased as such: held or not, there is no other.
     pub(super) fn lease(&mut self, start: Start) {
-        let channel = self.channel();
-        let same = start.same_key.clone();
         self.actions.push_back(Action::Lease {
-            channel,
-            same,
-            force: self.forced,
+            channel: self.channel(),
+            same: start.same_key.clone().or_else(|| self.leg.pin.clone()),
+            force: start.held || self.forced.is_some(),
         });
         self.state = State::AskedLease(start);
     }
 
-    pub(super) fn send(&mut self, now: Moment, start: Start, key: Option<KeyId>) {
+    /// The one place from which anything is sent. Nothing is once the time is up.
+    pub(super) fn send(&mut self, now: Moment, start: &Start, key: Option<KeyId>) {
+        if now >= self.end() {
+            self.settle_nothing();
+            self.refund(start);
+            return self.finish_deadline(now, None);
+        }
         let channel = self.channel();
         if let Some(category) = start.after {
             self.say_retry(category, key.as_ref());
         }
-        if self.plan.candidates[self.at].leg == Leg::Primary {
-            self.sends.primary += 1;
-        } else {
-            self.sends.fallback += 1;
-        }
+        let primary = self.is_primary(self.at);
+        self.sends.add(primary);
         self.leg.sends += 1;
         let number = self.sends.total();
         self.trail.push(AttemptRow {
@@ -104,69 +90,59 @@ impl Journey {
             ..blank_row(&channel, start.action, now)
         });
         self.leg.last_key.clone_from(&key);
-        let (action, fresh) = (start.action, start.fresh);
         self.actions.push_back(Action::Send {
             attempt: number,
             channel,
             key,
-            action,
-            fresh,
+            action: start.action,
+            fresh: start.fresh,
         });
         self.state = State::Attempting(Attempt {
             row: self.trail.len() - 1,
             number,
+            paid: start.paid,
         });
     }
 
-    /// A channel that cannot be tried now leaves a row and is remembered in case nothing else can.
-    pub(super) fn pass_over(&mut self, now: Moment, start: &Start, until: Moment, like: Class) {
-        let channel = self.channel();
-        if start.paid {
-            self.actions.push_back(Action::RefundBudget {
-                channel: Arc::clone(&channel),
-            });
-        }
-        let reason = if like == Class::RateLimit {
-            "keys_held"
-        } else {
-            "circuit_open"
-        };
+    /// A channel that cannot be tried now leaves a row, and is remembered in case nothing else can.
+    pub(super) fn pass_over(&mut self, now: Moment, start: &Start, until: Moment, reason: Force) {
+        self.refund(start);
         self.trail.push(AttemptRow {
             outcome: Outcome::Skipped,
-            fail_reason: Some(reason.to_owned()),
-            ..blank_row(&channel, start.action, now)
+            fail_reason: Some(reason.as_str().to_owned()),
+            ..blank_row(&self.channel(), start.action, now)
         });
-        if self.leg.sends > 0 {
-            return self.leave_channel(now);
+        if self.leg.sends == 0 {
+            self.skips.push(Skip {
+                candidate: self.at,
+                until,
+                reason,
+            });
         }
-        self.skips.push(Skip {
-            candidate: self.at,
-            until,
-            like,
-        });
-        self.next_candidate(now);
+        self.leave_channel(now);
     }
 
-    pub(super) fn on_no_key(&mut self, now: Moment, start: &Start, no_key: NoKey) {
-        self.actions.push_back(Action::Settle {
-            outcome: backstop_breaker::Outcome::Ignored,
-            key: KeyFate::Nothing,
-        });
+    pub(super) fn on_no_key(&mut self, now: Moment, mut start: Start, no_key: &NoKey) {
+        // Holding out chooses between alternatives. In the middle of a walk without one, the key
+        // that is held for the shortest time is asked after all.
+        let held = matches!(no_key, NoKey::Held { .. });
+        let alone = || !matches!(self.next_from(now, self.at + 1), Ok(Some(_)));
+        if held && !start.held && self.leg.sends > 0 && alone() {
+            start.held = true;
+            return self.lease(start);
+        }
+        self.settle_nothing();
         match no_key {
-            NoKey::Held { until, .. } => self.pass_over(now, start, until, Class::RateLimit),
+            NoKey::Held { until, .. } => self.pass_over(now, &start, *until, Force::Held),
             NoKey::Dead => {
-                self.refund(start);
+                self.refund(&start);
                 self.leg.pool_dead = true;
                 self.leave_channel(now);
             }
             NoKey::Unserved => {
-                self.refund(start);
-                if self.leg.sends == 0 {
-                    self.primary_error.get_or_insert(bare(Cause::NoKeyServes));
-                    self.next_candidate(now);
-                } else {
-                    self.leave_channel(now);
-                }
+                self.refund(&start);
+                self.keep_error(bare(Cause::NoKeyServes));
+                self.leave_channel(now);
             }
         }
     }

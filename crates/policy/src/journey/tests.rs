@@ -1,0 +1,9 @@
+//! A journey against a scripted world: a case is a row of what providers do, and the transcript of
+//! what the journey did.
+
+mod across;
+mod clocks;
+mod keys;
+mod laws;
+mod replies;
+mod world;

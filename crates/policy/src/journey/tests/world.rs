@@ -1,0 +1,595 @@
+//! The scripted world: providers, keys and circuits with a clock of their own, and the driver that
+//! turns the crank.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use backstop_backoff::{Backoff, BudgetParams};
+use backstop_chat::{Capabilities, Needs};
+use backstop_classifier::Class;
+use backstop_keypool::{Ask as KeyAsk, Holds, Key, Lease, ModelList, NoKey, Pool, Refusal};
+use backstop_units::{
+    ChannelId, GroupName, KeyId, ModelName, Moment, ProviderId, Roll, RouteName, Tokens,
+};
+
+use super::super::{Action, Cause, Ending, Event, FinalError, Journey, KeyFate, Terms};
+use super::replies::events;
+use crate::plan::{Ask, CallerFallback, Plan, single};
+use crate::route::{
+    Channel, Clocks, CommitChoice, HintUse, Lossy, RetryTerms, Route, RouteLimits, Substitution,
+};
+use crate::trail::{AttemptRow, Outcome};
+
+/// A channel `provider/m` with the keys named in `keys`; without any it asks for none.
+pub(super) fn channel(provider: &str, keys: &str) -> Channel {
+    let provider = ProviderId::new(provider);
+    let model = ModelName::new("m");
+    let keys: Vec<Key> = keys
+        .split_whitespace()
+        .map(|name| Key::new(KeyId::new(&provider, name), 1.0, ModelList::Any).expect("in range"))
+        .collect();
+    let pool = if keys.is_empty() {
+        Pool::keyless()
+    } else {
+        Pool::new(keys).expect("names differ")
+    };
+    Channel {
+        id: ChannelId::new(&provider, &model, &[]),
+        provider,
+        model,
+        keys: Vec::new(),
+        priority: 0,
+        weight: 1.0,
+        contract: Capabilities::all(),
+        verified: false,
+        pool: Arc::new(pool),
+        retry: RetryTerms {
+            max_retries: 0,
+            backoff: Backoff::default(),
+            budget: BudgetParams::default(),
+            hint: HintUse::Honour,
+        },
+        breaker: backstop_breaker::Params::default(),
+        clocks: Clocks::default(),
+    }
+}
+
+impl Channel {
+    pub(super) fn retries(mut self, max: u32) -> Self {
+        self.retry.max_retries = max;
+        self
+    }
+
+    pub(super) fn model(mut self, model: &str) -> Self {
+        self.model = ModelName::new(model);
+        self.id = ChannelId::new(&self.provider, &self.model, &[]);
+        self
+    }
+
+    pub(super) fn window(mut self, tokens: u64) -> Self {
+        self.contract.context_window = Some(Tokens(tokens));
+        self
+    }
+
+    pub(super) fn verified(mut self) -> Self {
+        self.verified = true;
+        self
+    }
+}
+
+/// A row: a plan, what its providers do, and the bounds of the request.
+pub(super) struct Case {
+    pub(super) route: Route,
+    pub(super) fallbacks: Vec<CallerFallback>,
+    pub(super) terms: Terms,
+    pub(super) world: World,
+}
+
+impl Case {
+    pub(super) fn new(primary: Channel) -> Self {
+        let limits = RouteLimits::default();
+        Self {
+            route: Route {
+                name: RouteName::new("r"),
+                groups: vec![single(GroupName::new("g0"), Arc::new(primary))],
+                substitutions: Vec::new(),
+                limits,
+                commit: CommitChoice::FirstOutput,
+                lossy: Lossy::Refuse,
+            },
+            fallbacks: Vec::new(),
+            terms: Terms {
+                limits,
+                deadline: Moment::START + limits.deadline,
+                patience: None,
+                streaming: false,
+                replay_safe: true,
+                pin: None,
+            },
+            world: World::default(),
+        }
+    }
+
+    /// A same-contract group behind the others.
+    pub(super) fn then(mut self, channel: Channel) -> Self {
+        let group = single(GroupName::new("g"), Arc::new(channel));
+        self.route.groups.push(group);
+        self
+    }
+
+    pub(super) fn substitute(mut self, channel: Channel, on: &[Class]) -> Self {
+        self.route.substitutions.push(Substitution {
+            channel: Arc::new(channel),
+            on: on.to_vec(),
+            on_content_policy: false,
+        });
+        self
+    }
+
+    pub(super) fn for_policy(mut self) -> Self {
+        let last = self.route.substitutions.last_mut();
+        last.expect("a substitution").on_content_policy = true;
+        self
+    }
+
+    pub(super) fn caller(mut self, channel: Channel) -> Self {
+        let named = CallerFallback::Channel(Arc::new(channel));
+        self.fallbacks.push(named);
+        self
+    }
+
+    pub(super) fn caller_missing(mut self, label: &str) -> Self {
+        let missing = CallerFallback::MissingProvider(label.to_owned());
+        self.fallbacks.push(missing);
+        self
+    }
+
+    pub(super) fn limits(mut self, set: impl FnOnce(&mut RouteLimits)) -> Self {
+        set(&mut self.terms.limits);
+        self
+    }
+
+    pub(super) fn deadline(mut self, millis: u64) -> Self {
+        self.terms.deadline = Moment::from_millis(millis);
+        self
+    }
+
+    pub(super) fn terms(mut self, set: impl FnOnce(&mut Terms)) -> Self {
+        set(&mut self.terms);
+        self
+    }
+
+    pub(super) fn pin(mut self, key: &str) -> Self {
+        self.terms.pin = Some(key.to_owned());
+        self
+    }
+
+    /// What `provider:key` answers, attempt by attempt.
+    pub(super) fn says(mut self, whom: &str, replies: &str) -> Self {
+        let replies = replies.split_whitespace().map(str::to_owned).collect();
+        self.world.replies.insert(whom.to_owned(), replies);
+        self
+    }
+
+    /// The circuit of `provider` is open until then.
+    pub(super) fn open(mut self, provider: &str, millis: u64) -> Self {
+        let until = Moment::from_millis(millis);
+        self.world.open.insert(provider.to_owned(), until);
+        self
+    }
+
+    /// Another request was refused with `provider:key`.
+    pub(super) fn held(mut self, whom: &str, refusal: Refusal, hint: u64) -> Self {
+        let (provider, key) = whom.split_once(':').expect("provider:key");
+        let (provider, model) = (ProviderId::new(provider), ModelName::new("m"));
+        let holds = &mut self.world.holds;
+        let lease = holds.lease(&KeyId::new(&provider, key), &model, Moment::START);
+        let hint = Some(Duration::from_secs(hint));
+        holds.refused(lease, refusal, hint, Moment::START);
+        self
+    }
+
+    /// The channel of `provider` can bear so many retries.
+    pub(super) fn bears(mut self, provider: &str, retries: u32) -> Self {
+        self.world.budget.insert(provider.to_owned(), retries);
+        self
+    }
+
+    /// The caller hangs up then.
+    pub(super) fn leaves(mut self, millis: u64) -> Self {
+        self.world.leaves = Some(Moment::from_millis(millis));
+        self
+    }
+
+    pub(super) fn plan(&self) -> Plan {
+        Plan::new(
+            &self.route,
+            &Ask {
+                needs: &Needs::default(),
+                fallbacks: self.fallbacks.clone(),
+                roll: Roll::LOWEST,
+                carries: &|channel: &Channel| channel.contract,
+            },
+        )
+    }
+
+    /// Plays the row.
+    pub(super) fn play(self) -> Played {
+        let mut journey = Journey::new(self.plan(), self.terms);
+        let mut world = self.world;
+        world.drive(&mut journey);
+        Played {
+            ending: world.ending.take().expect("every journey ends"),
+            rows: journey.trail().to_vec(),
+            world,
+        }
+    }
+
+    /// Plays the row and compares the transcript, line by line: sends as `ms provider:key action`,
+    /// the sentences of the routing log, the ending.
+    #[track_caller]
+    pub(super) fn gives(self, transcript: &str) -> Played {
+        let played = self.play();
+        let want: Vec<&str> = transcript
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect();
+        assert_eq!(
+            played.world.said.join("\n"),
+            want.join("\n"),
+            "\n{:#?}",
+            played.rows
+        );
+        played.settles();
+        played
+    }
+}
+
+/// A journey that is over.
+pub(super) struct Played {
+    pub(super) ending: Ending,
+    pub(super) rows: Vec<AttemptRow>,
+    pub(super) world: World,
+}
+
+impl Played {
+    /// What holds for every journey, whatever happened.
+    #[track_caller]
+    pub(super) fn settles(&self) {
+        let world = &self.world;
+        assert_eq!(world.settled, world.permits, "every permit is settled once");
+        assert_eq!(
+            world.paid, 0,
+            "every draw on the budget is used or given back"
+        );
+        let numbered = self.rows.iter().filter_map(|row| row.attempt);
+        assert!(numbered.eq(1..=world.sends), "attempt numbers are dense");
+        let sent = self.rows.iter().filter(|row| row.attempt.is_some());
+        let sent = sent.map(|row| (row.channel.clone(), row.key.clone()));
+        assert!(
+            sent.eq(world.sent.iter().cloned()),
+            "trail order is send order"
+        );
+    }
+
+    #[track_caller]
+    pub(super) fn row(&self, place: usize, check: impl FnOnce(&AttemptRow)) -> &Self {
+        check(&self.rows[place]);
+        self
+    }
+
+    pub(super) fn error(&self) -> &FinalError {
+        match &self.ending {
+            Ending::Exhausted(error) | Ending::Deadline(error) | Ending::PolicyStop(error) => error,
+            other => panic!("no error in {other:?}"),
+        }
+    }
+
+    pub(super) fn skipped(&self) -> Vec<&str> {
+        let skipped = self
+            .rows
+            .iter()
+            .filter(|row| row.outcome == Outcome::Skipped);
+        skipped
+            .filter_map(|row| row.fail_reason.as_deref())
+            .collect()
+    }
+}
+
+/// Everything outside a journey.
+#[derive(Default)]
+pub(super) struct World {
+    pub(super) now: Moment,
+    pub(super) replies: HashMap<String, VecDeque<String>>,
+    /// Where no script says otherwise.
+    pub(super) otherwise: Option<Box<dyn FnMut() -> String>>,
+    open: HashMap<String, Moment>,
+    budget: HashMap<String, u32>,
+    holds: Holds,
+    leaves: Option<Moment>,
+    /// The caller hangs up before the so manieth thing the driver does.
+    pub(super) leaves_at_step: Option<usize>,
+    /// The driver looks at the clock more often than it was asked to.
+    pub(super) restless: bool,
+    looked: bool,
+    steps: usize,
+    lease: Option<Lease>,
+    coming: VecDeque<(Moment, Event)>,
+    wait: Option<Moment>,
+    pub(super) said: Vec<String>,
+    pub(super) ending: Option<Ending>,
+    pub(super) permits: u32,
+    pub(super) settled: u32,
+    /// Draws on the budget that were neither used nor given back.
+    pub(super) paid: i32,
+    paid_send: bool,
+    pub(super) sends: u32,
+    pub(super) sent: Vec<(ChannelId, Option<KeyId>)>,
+    pub(super) asked_first: Vec<String>,
+    pub(super) waits: Vec<(Moment, Moment)>,
+    pub(super) send_times: Vec<Moment>,
+    pub(super) outcomes: Vec<(backstop_breaker::Outcome, KeyFate)>,
+}
+
+impl World {
+    /// Does what the journey says, and moves the clock to the next thing that happens, until it is
+    /// over. An attempt that no script expects fails the test.
+    pub(super) fn drive(&mut self, journey: &mut Journey) {
+        loop {
+            while let Some(action) = self.next_action(journey) {
+                self.act(journey, action);
+            }
+            if journey.is_over() {
+                return;
+            }
+            if self.caller_leaves_here() {
+                journey.on(self.now, Event::CallerGone);
+            } else {
+                self.pass_time(journey);
+            }
+        }
+    }
+
+    /// Drives it until it waits for a retry.
+    pub(super) fn until_waiting(&mut self, journey: &mut Journey) {
+        while self.wait.is_none() {
+            match self.next_action(journey) {
+                Some(action) => self.act(journey, action),
+                None => self.pass_time(journey),
+            }
+        }
+    }
+
+    fn next_action(&mut self, journey: &mut Journey) -> Option<Action> {
+        if self.caller_leaves_here() {
+            journey.on(self.now, Event::CallerGone);
+        }
+        journey.poll(self.now)
+    }
+
+    fn caller_leaves_here(&mut self) -> bool {
+        self.steps += 1;
+        Some(self.steps) == self.leaves_at_step
+    }
+
+    fn act(&mut self, journey: &mut Journey, action: Action) {
+        assert!(self.ending.is_none(), "after the end: {action:?}");
+        let now = self.now;
+        match action {
+            Action::AskPermit {
+                channel,
+                force,
+                first,
+            } => {
+                if first {
+                    self.asked_first.push(channel.label());
+                }
+                let open = self.open.get(channel.provider.as_str()).copied();
+                match open.filter(|until| !force && *until > now) {
+                    Some(until) => self.answer(journey, Event::PermitRefused { until }),
+                    None => self.answer(journey, Event::PermitGranted),
+                }
+            }
+            Action::Lease {
+                channel,
+                same,
+                force,
+            } => {
+                let event = self.choose(journey, &channel, same, force);
+                self.answer(journey, event);
+            }
+            Action::SpendBudget { channel } => self.spend(journey, &channel),
+            Action::RefundBudget { .. } => self.paid -= 1,
+            Action::Wait { until } => {
+                self.waits.push((now, until));
+                self.wait = Some(until);
+            }
+            Action::Send {
+                attempt,
+                channel,
+                key,
+                action,
+                ..
+            } => {
+                self.sends = attempt;
+                self.send_times.push(now);
+                self.sent.push((channel.id.clone(), key.clone()));
+                self.paid_send = self.paid > 0;
+                self.paid -= i32::from(self.paid_send);
+                let key = key.as_ref().map_or("-", KeyId::name);
+                let whom = format!("{}:{key}", channel.provider);
+                self.said
+                    .push(format!("{} {whom} {action}", now.elapsed().as_millis()));
+                let coming = events(&self.reply(&whom));
+                self.coming = coming.into_iter().map(|(at, e)| (now + at, e)).collect();
+            }
+            Action::Abort => self.coming.clear(),
+            Action::Settle { outcome, key } => self.settle(outcome, key),
+            Action::Log(sentence) => self.said.push(sentence.to_string()),
+            Action::Finish(ending) => {
+                self.said.push(format!(
+                    "{} {}",
+                    now.elapsed().as_millis(),
+                    describe(&ending)
+                ));
+                self.ending = Some(*ending);
+            }
+        }
+    }
+
+    /// Answers the machine, unless the caller hangs up just then: what was given is then the
+    /// driver's to give back.
+    fn answer(&mut self, journey: &mut Journey, event: Event) {
+        if self.caller_leaves_here() {
+            self.lease = None;
+            return journey.on(self.now, Event::CallerGone);
+        }
+        match &event {
+            Event::PermitGranted => self.permits += 1,
+            Event::BudgetGranted { .. } => self.paid += 1,
+            _ => {}
+        }
+        journey.on(self.now, event);
+    }
+
+    fn choose(
+        &mut self,
+        journey: &mut Journey,
+        channel: &Channel,
+        same: Option<KeyId>,
+        force: bool,
+    ) -> Event {
+        let ask = key_ask(channel, self.now);
+        let chosen = match same {
+            Some(key) => Ok(Some(key)),
+            None => match journey.walk_mut().choose(&ask, &self.holds, Roll::LOWEST) {
+                Ok(choice) => Ok(choice.key),
+                Err(NoKey::Held { least, .. }) if force => Ok(Some(least)),
+                Err(no_key) => Err(no_key),
+            },
+        };
+        match chosen {
+            Ok(key) => {
+                self.lease = key
+                    .as_ref()
+                    .map(|key| self.holds.lease(key, &channel.model, self.now));
+                Event::Leased { key }
+            }
+            Err(no_key) => Event::NoKey(no_key),
+        }
+    }
+
+    fn spend(&mut self, journey: &mut Journey, channel: &Channel) {
+        let event = match self.budget.get_mut(channel.provider.as_str()) {
+            Some(0) => Event::BudgetDenied,
+            left => {
+                if let Some(left) = left {
+                    *left -= 1;
+                }
+                let ask = key_ask(channel, self.now);
+                Event::BudgetGranted {
+                    roll: Roll::MIDDLE,
+                    outlook: journey.walk_mut().outlook(&ask, &self.holds),
+                }
+            }
+        };
+        self.answer(journey, event);
+    }
+
+    fn settle(&mut self, outcome: backstop_breaker::Outcome, key: KeyFate) {
+        self.settled += 1;
+        self.outcomes.push((outcome, key));
+        if let Some(lease) = self.lease.take() {
+            match key {
+                KeyFate::Served => self.holds.served(lease),
+                KeyFate::Refused { refusal, hint } => {
+                    self.holds.refused(lease, refusal, hint, self.now);
+                }
+                KeyFate::Nothing => self.holds.released(lease),
+            }
+        }
+    }
+
+    fn reply(&mut self, whom: &str) -> String {
+        let scripted = self.replies.get_mut(whom).and_then(VecDeque::pop_front);
+        match (scripted, &mut self.otherwise) {
+            (Some(reply), _) => reply,
+            (None, Some(otherwise)) => otherwise(),
+            (None, None) => panic!("no call to {whom} was expected; so far {:#?}", self.said),
+        }
+    }
+
+    /// On to whatever comes first: the caller's leave, a provider's event, a wake-up.
+    fn pass_time(&mut self, journey: &mut Journey) {
+        let wake = journey.next_wake().expect("a journey under way has an end");
+        let next = self.coming.front().map(|(at, _)| *at);
+        let due = next.into_iter().chain(self.wait).chain(self.leaves);
+        let due = due.fold(wake, Moment::min).max(self.now);
+        self.looked = self.restless && !self.looked;
+        if self.looked {
+            self.now = self.now + due.since(self.now) / 2;
+            return journey.on(self.now, Event::Time);
+        }
+        self.now = due;
+        if self.leaves.is_some_and(|leaves| leaves <= self.now) {
+            self.leaves = None;
+            journey.on(self.now, Event::CallerGone);
+        } else if next.is_some_and(|at| at <= self.now) {
+            let (_, event) = self.coming.pop_front().expect("just seen");
+            if matches!(event, Event::Unbuildable { .. }) {
+                // Nothing went out after all.
+                self.paid += i32::from(self.paid_send);
+                self.sends -= 1;
+                self.sent.pop();
+                self.send_times.pop();
+            }
+            journey.on(self.now, event);
+        } else if self.wait.is_some_and(|until| until <= self.now) {
+            self.wait = None;
+            journey.on(self.now, Event::Woke);
+        } else {
+            journey.on(self.now, Event::Time);
+        }
+    }
+}
+
+fn key_ask(channel: &Channel, now: Moment) -> KeyAsk<'_> {
+    KeyAsk {
+        pool: &channel.pool,
+        model: &channel.model,
+        subset: channel.subset(),
+        now,
+    }
+}
+
+/// An ending in one line: the error's cause, the attempt shown, its class, the hint; `final` where
+/// layers above should not repeat.
+fn describe(ending: &Ending) -> String {
+    let mut line = ending.reason().to_owned();
+    let error = match ending {
+        Ending::Exhausted(error) | Ending::Deadline(error) | Ending::PolicyStop(error) => error,
+        Ending::Partial(verdict) => return format!("{line} {}", verdict.class),
+        Ending::Success | Ending::Cancelled => return line,
+    };
+    let cause = match error.cause {
+        Cause::Upstream => "upstream",
+        Cause::CredentialsExhausted => "credentials_exhausted",
+        Cause::Deadline => "time",
+        Cause::NothingEligible => "nothing_eligible",
+        Cause::NoKeyServes => "no_key_serves",
+        Cause::NotSent => "not_sent",
+    };
+    line = format!("{line} {cause}");
+    if let (Some(attempt), Some(verdict)) = (error.attempt, &error.verdict) {
+        line = format!("{line} #{attempt} {}", verdict.class);
+    }
+    if let Some(hint) = error.retry_after {
+        line = format!("{line} retry-after={}", hint.as_millis());
+    }
+    if error.do_not_retry {
+        line.push_str(" final");
+    }
+    line
+}
