@@ -179,3 +179,97 @@ const fn permanent(kind: Permanent) -> Conduct {
         refusal: Some(Refusal::Permanent(kind)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use backstop_classifier::Sent;
+
+    use super::*;
+
+    fn verdict(class: Class, kind: Option<Kind>, status: Option<u16>) -> Verdict {
+        Verdict {
+            class,
+            kind,
+            sent: Sent::Maybe,
+            ..Verdict::malformed(Kind::EmptyAnswer, status)
+        }
+    }
+
+    #[test]
+    fn the_table_is_the_pages_table() {
+        use Outcome::{Failure, Ignored, RateLimited};
+        use Reach::{Closed, LargerWindow, NamedForPolicy, Open, Verified};
+        use Repeat::{Never, NextKey, Rotate, RotateAtOnce, SameKey};
+        let for_good = |kind| Some(Refusal::Permanent(kind));
+        let limited = Some(Refusal::RateLimited);
+        let (large, zero) = (Kind::RequestLargerThanLimit, Kind::LimitZero);
+        let policy = for_good(Permanent::ContentPolicy);
+        #[rustfmt::skip]
+        let rows = [
+            (Class::Credential, None, NextKey, Open, Open, Ignored, for_good(Permanent::Credential)),
+            (Class::Quota, None, NextKey, Open, Open, Ignored, for_good(Permanent::Quota)),
+            (Class::ModelAccess, None, NextKey, Open, Open, Ignored, for_good(Permanent::ModelAccess)),
+            (Class::ModelGone, None, NextKey, Open, Open, Ignored, for_good(Permanent::ModelGone)),
+            (Class::RegionBlocked, None, NextKey, Open, Open, Ignored, for_good(Permanent::RegionBlocked)),
+            (Class::RateLimit, None, Rotate, Open, Open, RateLimited, limited),
+            (Class::RateLimit, Some(large), RotateAtOnce, Open, Open, RateLimited, limited),
+            (Class::RateLimit, Some(zero), RotateAtOnce, Open, Open, RateLimited, limited),
+            (Class::Transient, None, SameKey, Open, Open, Failure, None),
+            (Class::Timeout, None, Never, Open, Open, Failure, None),
+            (Class::Malformed, None, Never, Verified, Closed, Failure, None),
+            (Class::Unknown, None, Never, Open, Closed, Ignored, None),
+            (Class::CallerFault, None, Never, Closed, Closed, Ignored, None),
+            (Class::CallerFault, Some(Kind::ContextWindow), Never, Closed, LargerWindow, Ignored, None),
+            (Class::CallerFault, Some(Kind::ContentPolicy), Never, Closed, NamedForPolicy, Ignored, None),
+            (Class::Credential, Some(Kind::ContentPolicy), NextKey, Closed, NamedForPolicy, Ignored, policy),
+            (Class::Cancelled, None, Never, Closed, Closed, Ignored, None),
+        ];
+        for (class, kind, repeat, fallback, substitution, health, refusal) in rows {
+            let want = Conduct {
+                repeat,
+                fallback,
+                substitution,
+                health,
+                refusal,
+            };
+            assert_eq!(
+                conduct(&verdict(class, kind, None)),
+                want,
+                "{class} {kind:?}"
+            );
+        }
+        let covered: HashSet<Class> = rows.iter().map(|row| row.0).collect();
+        assert!(Class::ALL.iter().all(|class| covered.contains(class)));
+    }
+
+    #[test]
+    fn without_keys_a_status_earns_what_it_always_earned_and_nobody_is_blamed() {
+        use Repeat::{Never, SameKey};
+        for (class, kind, status, repeat) in [
+            (Class::Credential, None, Some(401), SameKey),
+            (Class::Quota, None, Some(402), SameKey),
+            (
+                Class::Credential,
+                Some(Kind::ContentPolicy),
+                Some(403),
+                SameKey,
+            ),
+            (Class::Quota, None, Some(429), SameKey),
+            (Class::RateLimit, None, Some(429), SameKey),
+            (Class::RateLimit, None, Some(200), SameKey),
+            (Class::RateLimit, Some(Kind::LimitZero), Some(429), Never),
+            (Class::Credential, None, Some(400), Never),
+            (Class::ModelAccess, None, Some(404), Never),
+            (Class::Transient, None, Some(503), SameKey),
+            (Class::Timeout, None, None, Never),
+        ] {
+            let failure = verdict(class, kind, status);
+            let keyless = conduct(&failure).without_keys(&failure);
+            assert_eq!(keyless.repeat, repeat, "{class} {kind:?} {status:?}");
+            assert_eq!(keyless.refusal, None);
+            assert_eq!(keyless.health, conduct(&failure).health);
+        }
+    }
+}

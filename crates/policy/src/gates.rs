@@ -125,3 +125,79 @@ pub fn budget_gate(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use backstop_classifier::{Evidence, Family, Transport, classify};
+
+    use super::*;
+
+    #[test]
+    fn nothing_follows_output() {
+        assert_eq!(phase_gate(Phase::BeforeOutput), Ok(()));
+        assert_eq!(phase_gate(Phase::AfterOutput), Err(Shut::Phase));
+    }
+
+    #[test]
+    fn an_unknown_outcome_is_not_repeated_unless_that_is_safe() {
+        let now = SystemTime::UNIX_EPOCH;
+        let answered = |status| classify(&Evidence::response(Family::General, status, b"{}", now));
+        let broken = |how| classify(&Evidence::transport(Family::General, how, now));
+        for (failure, open) in [
+            (broken(Transport::Refused), true),
+            (broken(Transport::Dns), true),
+            (broken(Transport::NotProcessed), true),
+            (broken(Transport::ResetBeforeResponse), false),
+            (broken(Transport::CutBody), false),
+            (answered(400), true),
+            (answered(401), true),
+            (answered(408), false),
+            (answered(429), true),
+            (answered(499), false),
+            (answered(500), false),
+            (answered(200), false),
+        ] {
+            assert_eq!(replay_gate(&failure, true), Ok(()));
+            assert_eq!(replay_gate(&failure, false).is_ok(), open, "{failure}");
+        }
+    }
+
+    #[test]
+    fn the_budget_counts_sends_on_both_sides_and_the_time_left() {
+        let limits = RouteLimits {
+            max_attempts: 5,
+            max_attempts_primary: Some(3),
+            max_attempts_fallback: Some(4),
+            ..RouteLimits::default()
+        };
+        let open = RouteLimits {
+            max_attempts_primary: None,
+            max_attempts_fallback: None,
+            ..limits
+        };
+        let (least, short) = (Duration::from_millis(250), Duration::from_millis(249));
+        let attempts = |max| Err(Shut::Attempts { max });
+        let time = Err(Shut::Time { min: least });
+        for (primary, fallback, in_primary, limits, left, want) in [
+            (0, 0, true, limits, least, Ok(())),
+            // The first attempt needs no minimum of time, and no other is exempt.
+            (0, 0, true, limits, short, Ok(())),
+            (1, 0, true, limits, short, time),
+            (0, 1, false, limits, short, time),
+            (2, 0, true, limits, least, Ok(())),
+            (3, 0, true, limits, least, attempts(3)),
+            (3, 0, false, limits, least, Ok(())),
+            (0, 4, false, limits, least, attempts(4)),
+            (1, 4, true, limits, least, attempts(5)),
+            (3, 2, false, limits, least, attempts(5)),
+            (4, 0, true, open, least, Ok(())),
+            (5, 0, true, open, least, attempts(5)),
+        ] {
+            let sends = Sends { primary, fallback };
+            let got = budget_gate(sends, in_primary, &limits, left);
+            assert_eq!(got, want, "{sends:?} {left:?}");
+        }
+    }
+}

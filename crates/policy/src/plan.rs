@@ -311,3 +311,6 @@ pub fn single(name: GroupName, channel: Arc<Channel>) -> Group {
         channels: vec![channel],
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -257,3 +257,82 @@ impl fmt::Display for Sentence {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use backstop_classifier::{Class, Kind};
+
+    use super::*;
+
+    #[test]
+    fn every_sentence_has_its_fixed_shape_and_level() {
+        let (to, key) = (|| "p/m".to_owned(), || "key-2".to_owned());
+        let category = Category {
+            class: "rate_limit",
+            status: 429,
+        };
+        let (n, of, place) = (1, 3, 2);
+        let before = Some(category);
+        #[rustfmt::skip]
+        let rows = [
+            (Sentence::PrimaryFailed { to: to(), category, fallbacks: 2 }, Level::Info,
+             "Primary p/m failed (rate_limit HTTP 429); evaluating 2 configured fallback(s)"),
+            (Sentence::TryingFallback { place, of: 3, to: to(), category: before }, Level::Info,
+             "Trying fallback 2/3: p/m (previous attempt failed: rate_limit HTTP 429)"),
+            (Sentence::TryingFallback { place, of: 3, to: to(), category: None }, Level::Info,
+             "Trying fallback 2/3: p/m (no attempt before it)"),
+            (Sentence::TryingSubstitution { place, of: 3, to: to(), category: before }, Level::Info,
+             "Trying substitution 2/3: p/m (previous attempt failed: rate_limit HTTP 429)"),
+            (Sentence::FallbackSkipped { to: to() }, Level::Warn,
+             "Fallback p/m skipped: missing provider config"),
+            (Sentence::ServedByFallback { to: to(), place, of: 3 }, Level::Info,
+             "Request served by fallback p/m (attempt 2/3)"),
+            (Sentence::ServedBySubstitution { to: to(), place, of: 3 }, Level::Info,
+             "Request served by substitution p/m (attempt 2/3)"),
+            (Sentence::FallbackHalted { to: to(), category }, Level::Error,
+             "Fallback p/m failed (rate_limit HTTP 429); halting further fallbacks"),
+            (Sentence::FallbacksExhausted { of: 3, category }, Level::Error,
+             "All 3 fallback(s) exhausted; returning primary error (rate_limit HTTP 429)"),
+            (Sentence::RetryRotated { n, of, to: to(), category, key: key() }, Level::Info,
+             "Retry 1/3 for p/m (previous attempt failed: rate_limit HTTP 429; rotated key=key-2)"),
+            (Sentence::RetrySameKey { n, of, to: to(), category, key: key() }, Level::Info,
+             "Retry 1/3 for p/m (previous attempt failed: rate_limit HTTP 429; same key=key-2)"),
+            (Sentence::RetryKeyless { n, of, to: to(), category }, Level::Info,
+             "Retry 1/3 for p/m (previous attempt failed: rate_limit HTTP 429)"),
+            (Sentence::RetriesSucceeded { to: to(), retries: 2 }, Level::Info,
+             "Request to p/m succeeded after 2 retry attempt(s)"),
+            (Sentence::RetriesExhausted { to: to(), attempts: 3, category }, Level::Error,
+             "Retries exhausted for p/m after 3 attempt(s); last error: rate_limit HTTP 429"),
+        ];
+        for (sentence, level, shape) in rows {
+            assert_eq!(sentence.to_string(), shape);
+            assert_eq!(sentence.level(), level, "{shape}");
+        }
+    }
+
+    #[test]
+    fn a_failure_is_booked_under_the_status_that_tells_it() {
+        for (class, kind, status, booked) in [
+            (Class::Transient, None, Some(503), 503),
+            (Class::Timeout, None, None, 504),
+            (Class::Timeout, None, Some(200), 504),
+            (Class::Cancelled, None, Some(200), 499),
+            (Class::Malformed, None, Some(302), 302),
+            (Class::Malformed, None, Some(200), 502),
+            // Inside a 200 the error says what it is.
+            (Class::RateLimit, None, Some(200), 429),
+            (Class::Quota, None, Some(200), 429),
+            (Class::Transient, None, Some(200), 503),
+            (Class::Transient, None, None, 502),
+            (Class::Credential, Some(Kind::ContentPolicy), Some(200), 403),
+            (Class::Credential, None, Some(200), 502),
+        ] {
+            let verdict = Verdict {
+                class,
+                kind,
+                ..Verdict::malformed(Kind::EmptyAnswer, status)
+            };
+            assert_eq!(recorded_status(&verdict), booked, "{class} {status:?}");
+        }
+    }
+}
