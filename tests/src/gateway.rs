@@ -168,6 +168,11 @@ impl TestGateway {
         self.gateway.ledger().written()
     }
 
+    /// From now on it tells load balancers to stay away.
+    pub fn begin_drain(&self) {
+        self.gateway.begin_drain();
+    }
+
     /// Tells it to stop, as a signal does.
     pub fn stop(&mut self) {
         if let Some(stop) = self.stop.take() {

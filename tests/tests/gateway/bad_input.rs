@@ -1,9 +1,10 @@
 //! What is wrong with a request is said in its dialect, and no provider hears of it.
 
+use backstop_faultsim::{End, Script, Step};
 use backstop_tests::{Answer, Call, Peer, TestGateway, soon};
 use serde_json::{Value, json};
 
-use crate::common::{ask, both_dialects, untouched};
+use crate::common::{ask, both_dialects, provider, untouched};
 
 const CHAT: &str = "/v1/chat/completions";
 const MESSAGES: &str = "/v1/messages";
@@ -204,8 +205,30 @@ async fn a_body_over_the_limit_is_refused_announced_or_not() {
 }
 
 #[tokio::test]
+async fn more_than_all_bodies_may_hold_is_shed() {
+    let held = Step::silent(End::Hang);
+    let openai = provider(Script::new().step(held).step(Step::ok_text("now"))).await;
+    let config = "limits = { body_bytes = \"4KiB\", buffered_bytes = \"6KiB\" }\n".to_owned()
+        + &crate::common::one("openai");
+    let gateway = TestGateway::start(&config, &[("openai", &openai)]).await;
+    let mut body = ask("openai/gpt-4o");
+    body["user"] = "x".repeat(3500).into();
+    let first = gateway.post(CHAT, body.to_string()).start().await;
+    let attempt = &soon("the first request", openai.wait_for_attempts(1)).await[0];
+    for path in [CHAT, MESSAGES] {
+        let shed = gateway.post(path, body.to_string()).send().await;
+        check("shed", path, &shed, 503, "gateway_overloaded");
+        assert_eq!(shed.header("retry-after"), "1");
+    }
+    drop(first);
+    soon("its end", attempt.closed_by_peer()).await;
+    let answer = gateway.post(CHAT, body.to_string()).send().await;
+    assert_eq!(answer.said(), "now", "{}", answer.text());
+}
+
+#[tokio::test]
 async fn a_body_within_the_limit_may_come_in_chunks() {
-    let openai = crate::common::provider(backstop_faultsim::Script::healthy()).await;
+    let openai = provider(Script::healthy()).await;
     let gateway = TestGateway::start(&crate::common::one("openai"), &[("openai", &openai)]).await;
     let body = ask("openai/gpt-4o").to_string();
     let answer = gateway.post(CHAT, body).chunked(7).send().await;
@@ -282,7 +305,7 @@ async fn our_own_headers_must_make_sense() {
 
 #[tokio::test]
 async fn what_is_no_http_does_no_harm() {
-    let openai = crate::common::provider(backstop_faultsim::Script::healthy()).await;
+    let openai = provider(Script::healthy()).await;
     let gateway = TestGateway::start(&crate::common::one("openai"), &[("openai", &openai)]).await;
     for bytes in [
         &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..],

@@ -154,6 +154,24 @@ async fn while_it_does_not_read() {
 }
 
 #[tokio::test]
+async fn one_that_never_reads_is_broken_off() {
+    let pieces = vec!["x".repeat(64 * 1024); 400];
+    let openai = provider(Script::new().step(Step::stream_text(pieces))).await;
+    let config = "server = { stall_ms = 50 }\n".to_owned() + &crate::common::one("openai");
+    let gateway = TestGateway::start(&config, &[("openai", &openai)]).await;
+    let caller = gateway
+        .post("/v1/chat/completions", ask_stream("openai/a").to_string())
+        .header("x-request-id", "h-7")
+        .start()
+        .await;
+    let attempt = &soon("the attempt", openai.wait_for_attempts(1)).await[0];
+    let closed = soon("the upstream close", attempt.closed_by_peer()).await;
+    assert!(closed.is_some());
+    assert_eq!(gateway.record("h-7").await.terminal, "cancelled");
+    drop(caller);
+}
+
+#[tokio::test]
 async fn a_caller_that_leaves_a_probe_leaves_no_slot_taken() {
     let openai = provider(Script::new().step(Step::fault(Fault::Unavailable))).await;
     let backup = untouched().await;

@@ -162,13 +162,21 @@ async fn a_refused_key_stays_out_for_the_next_request() {
 }
 
 #[tokio::test]
-async fn a_pinned_key_gets_its_error_at_once() {
-    let openai = provider(Script::new().step(refused(2, Fault::RateLimited))).await;
-    let gateway = TestGateway::start(&three_keys(5), &[("openai", &openai)]).await;
-    let call = gateway.post("/v1/chat/completions", ask("openai/gpt-4o").to_string());
-    let answer = call.header("x-backstop-key", "openai-key-2").send().await;
-    assert_eq!(answer.status, 429);
-    as_scripted(&openai);
+async fn a_pinned_request_asks_no_other_key() {
+    for (fault, max_retries, status) in [
+        (Fault::InvalidKey, 5, 401),
+        (Fault::ModelNotFound, 5, 404),
+        (Fault::RateLimited, 0, 429),
+    ] {
+        let openai = provider(Script::new().step(refused(2, fault))).await;
+        let config = three_keys(max_retries);
+        let gateway = TestGateway::start(&config, &[("openai", &openai)]).await;
+        let call = gateway.post("/v1/chat/completions", ask("openai/gpt-4o").to_string());
+        let answer = call.header("x-backstop-key", "openai-key-2").send().await;
+        assert_eq!(answer.status, status, "{fault:?}: {}", answer.text());
+        assert_eq!(column(&answer.trail(), "key_name"), ["openai-key-2"]);
+        as_scripted(&openai);
+    }
 }
 
 #[tokio::test]

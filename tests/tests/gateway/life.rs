@@ -103,12 +103,11 @@ async fn a_stop_lets_a_running_stream_end_whole() {
 }
 
 #[tokio::test]
-async fn readiness_ends_when_the_drain_begins() {
+async fn a_stream_without_end_is_closed_with_the_drain_window() {
     let step = Step::stream_text(["a"]).then(End::Hang);
     let openai = provider(Script::new().step(step)).await;
     let config = "server = { drain_ms = 200 }\n".to_owned() + &one("openai");
     let mut gateway = TestGateway::start(&config, &[("openai", &openai)]).await;
-    // A connection that was there before the drain may ask while its answer is under way.
     let call = gateway.post(
         "/v1/chat/completions",
         ask_stream("openai/gpt-4o").to_string(),
@@ -117,7 +116,6 @@ async fn readiness_ends_when_the_drain_begins() {
     assert!(stream.event().await.is_some());
     gateway.stop();
     gateway.stopped().await;
-    // The stream that never ends is closed with the drain window.
     let attempt = openai.attempt(1);
     let closed = soon("the upstream close", attempt.closed_by_peer()).await;
     assert!(closed.is_some());

@@ -2,6 +2,7 @@
 
 mod common;
 
+mod attempts;
 mod bad_input;
 mod configuration;
 mod disclosure;

@@ -99,7 +99,7 @@ async fn a_whole_answer_is_equal_outside_the_one_member() {
     let last = body.rfind('}').expect("an end");
     assert_eq!(kept.trim_end(), body[..last].trim_end());
     assert_eq!(rest.trim_end(), body[last..].trim_end());
-    let extra: Value = serde_json::from_str(&text[at + ",\"extra_fields\":".len()..end].trim_end())
+    let extra: Value = serde_json::from_str(text[at + ",\"extra_fields\":".len()..end].trim_end())
         .expect("an object");
     assert_eq!(extra["model_served"], "gpt-4o");
 }

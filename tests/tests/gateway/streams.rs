@@ -236,16 +236,39 @@ async fn a_stream_without_output_has_failed() {
 }
 
 #[tokio::test]
-async fn a_stream_held_whole_is_rescued_from_a_late_break() {
-    let openai = provider(Script::new().step(Step::stream_text(["Hel"]).then(End::Cut))).await;
-    let backup = provider(Script::new().step(Step::stream_text(["who", "le"]))).await;
+async fn a_stream_held_back_is_rescued_from_a_late_break() {
+    for commit in ["complete", "window=60000"] {
+        let openai = provider(Script::new().step(Step::stream_text(["Hel"]).then(End::Cut))).await;
+        let backup = provider(Script::new().step(Step::stream_text(["who", "le"]))).await;
+        let sims = [("openai", &openai), ("backup", &backup)];
+        let gateway = TestGateway::start(&with_backup(0), &sims).await;
+        let call = gateway.post("/v1/chat/completions", ask_stream("chat").to_string());
+        let answer = call.header("x-backstop-commit", commit).send().await;
+        assert_eq!(
+            (answer.status, answer.said().as_str()),
+            (200, "whole"),
+            "{commit}"
+        );
+        assert!(answer.events().last().is_some_and(|last| last.is_end()));
+        as_scripted(&openai);
+        as_scripted(&backup);
+    }
+}
+
+#[tokio::test]
+async fn a_window_that_has_passed_gives_out_what_it_held() {
+    let step = Step::stream_text(["Hel", "lo"]).then(End::Hang);
+    let openai = provider(Script::new().step(step)).await;
+    let backup = untouched().await;
     let sims = [("openai", &openai), ("backup", &backup)];
     let gateway = TestGateway::start(&with_backup(0), &sims).await;
     let call = gateway.post("/v1/chat/completions", ask_stream("chat").to_string());
-    let answer = call.header("x-backstop-commit", "complete").send().await;
-    assert_eq!((answer.status, answer.said().as_str()), (200, "whole"));
-    assert!(answer.events().last().is_some_and(|last| last.is_end()));
-    as_scripted(&openai);
+    let mut stream = call.header("x-backstop-commit", "window=20").open().await;
+    let mut said = String::new();
+    while said != "Hello" {
+        said += &stream.event().await.expect("an event").text();
+    }
+    drop(stream);
     as_scripted(&backup);
 }
 

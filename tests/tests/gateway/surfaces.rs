@@ -73,5 +73,9 @@ async fn health_and_readiness_need_no_provider() {
     let gateway = TestGateway::start(&with_backup(0), &sims).await;
     assert_eq!(gateway.get("/healthz").await.status, 200);
     assert_eq!(gateway.get("/readyz").await.status, 200);
+    gateway.begin_drain();
+    let draining = gateway.get("/readyz").await;
+    assert_eq!((draining.status, draining.text()), (503, "draining\n"));
+    assert_eq!(gateway.get("/healthz").await.status, 200);
     assert_eq!(sim.attempt_count(), 0);
 }
