@@ -243,6 +243,14 @@ fn an_open_circuit_is_passed_over_and_the_least_bad_one_tried_when_all_are() {
         );
     assert_eq!(all.skipped(), ["circuit_open", "circuit_open"]);
     assert_eq!(all.world.asked_first, ["alpha/m", "beta/m"]);
+    // What was passed over before the forced one is not visited after it.
+    let first = Case::new(channel("alpha", "a"))
+        .then(channel("beta", "b"))
+        .open("alpha", 4_000)
+        .open("beta", 9_000)
+        .says("alpha:a", "503")
+        .play();
+    assert_eq!((first.world.sends, first.rows.len()), (1, 3));
     // A channel that answers with a refused key is no longer in an outage: its keys are walked.
     let walked = Case::new(channel("alpha", "a b"))
         .open("alpha", 9_000)
@@ -395,6 +403,15 @@ fn a_channel_that_cannot_carry_the_request_after_all_counts_for_nothing() {
     assert_eq!(played.rows[1].attempt, Some(1));
     let alone = Case::new(channel("alpha", "a")).says("alpha:a", "unbuildable");
     alone.play().row(0, |row| assert_eq!(row.attempt, None));
+    // As a retry it is none.
+    Case::new(channel("alpha", "a").retries(1))
+        .says("alpha:a", "503 unbuildable")
+        .gives(
+            "0 alpha:a direct
+             Retry 1/1 for alpha/m (previous attempt failed: transient HTTP 503; same key=a)
+             500 alpha:a retry
+             500 exhausted upstream #1 transient",
+        );
 }
 
 #[test]

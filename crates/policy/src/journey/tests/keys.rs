@@ -1,5 +1,6 @@
 //! On one channel: key walks, retries, pins, holds.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use backstop_breaker::Outcome as Health;
@@ -414,9 +415,14 @@ fn a_walk_that_comes_to_held_keys_asks_them_only_where_nobody_else_can_serve() {
 
 #[test]
 fn a_key_whose_account_was_refused_stays_dead_on_the_providers_next_channel() {
-    let second = channel("alpha", "a b").model("n");
-    Case::new(channel("alpha", "a b"))
-        .then(second)
+    // Nothing is held out across requests: it is this request that remembers.
+    let forgetful = || {
+        let mut forgetful = channel("alpha", "a b");
+        forgetful.pool = Arc::new((*forgetful.pool).clone().remembering(false));
+        forgetful
+    };
+    Case::new(forgetful())
+        .then(forgetful().model("n"))
         .says("alpha:a", "401")
         .says("alpha:b", "404model ok")
         .gives(
