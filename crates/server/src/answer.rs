@@ -3,6 +3,7 @@
 use backstop_config::TrailChoice;
 use backstop_dialects::{Dialect, add_member};
 use backstop_ledger::trail_json;
+use backstop_policy::Phase;
 use backstop_units::Moment;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header, response};
@@ -86,7 +87,8 @@ pub(crate) fn failed(
     response
 }
 
-/// The head of a stream whose first output goes out now.
+/// The head of a stream: with its first output it says who serves it; with a keepalive before that
+/// nobody knows yet.
 pub(crate) fn stream_head(journal: &Journal) -> response::Parts {
     let mut response = Response::new(());
     let headers = response.headers_mut();
@@ -94,7 +96,11 @@ pub(crate) fn stream_head(journal: &Journal) -> response::Parts {
     headers.insert(header::CONTENT_TYPE, kind);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    disclose(journal, headers);
+    if journal.journey.phase() == Phase::AfterOutput {
+        disclose(journal, headers);
+    } else {
+        identify(journal, headers);
+    }
     response.into_parts().0
 }
 
@@ -105,13 +111,20 @@ fn disclose(journal: &Journal, headers: &mut HeaderMap) {
             headers.insert(HeaderName::from_static(name), value);
         }
     };
-    put(request_id::HEADER, journal.record.request_id.as_str());
     if let Some(candidate) = journal.journey.candidate() {
         put("x-backstop-provider", candidate.channel.provider.as_str());
         put("x-backstop-model", candidate.channel.model.as_str());
     }
     put("x-backstop-action", journal.journey.served_by().as_str());
     put("x-backstop-attempts", &journal.journey.sends().to_string());
+    identify(journal, headers);
+}
+
+/// Which request this is.
+fn identify(journal: &Journal, headers: &mut HeaderMap) {
+    if let Ok(id) = HeaderValue::from_str(journal.record.request_id.as_str()) {
+        headers.insert(request_id::HEADER, id);
+    }
 }
 
 fn pass_on(from: &HeaderMap, to: &mut HeaderMap) {

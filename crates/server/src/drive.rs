@@ -26,6 +26,7 @@ use crate::error::{Kept, Told};
 use crate::intake::Share;
 use crate::journal::Journal;
 use crate::outlet::Outlet;
+use crate::pulse::{self, Pulse};
 use crate::scrub::Scrubber;
 use crate::terms::Asked;
 
@@ -70,6 +71,10 @@ pub(crate) struct Drive {
     answered: Option<Answered>,
     /// Fields that this attempt's dialect could not carry and the route allows to drop.
     dropped: Vec<String>,
+    /// Keeps a waiting caller's connection alive, until the commit point.
+    pulse: Option<Pulse>,
+    /// Whether the caller has a status.
+    opened: bool,
 }
 
 /// A provider's error, kept until the ending knows whether to show it.
@@ -100,6 +105,12 @@ impl Drive {
             CommitChoice::Complete => CommitRule::Complete,
         };
         let relay = Relay::new(rule, HoldLimits::default());
+        let keepalive = request
+            .snapshot
+            .server
+            .keepalive
+            .filter(|_| request.envelope.stream);
+        let pulse = keepalive.map(|every| Pulse::new(every, journal.gateway.clock.now()));
         Self {
             request,
             journal,
@@ -108,6 +119,8 @@ impl Drive {
             kept: Vec::new(),
             answered: None,
             dropped: Vec::new(),
+            pulse,
+            opened: false,
         }
     }
 
@@ -248,10 +261,13 @@ impl Drive {
 
     /// Waits before a retry. Nothing is held but the request's own bytes.
     async fn wait(&mut self, until: Moment) {
-        let wake = self.journal.journey.next_wake().unwrap_or(until);
-        sleep_until(self.journal.gateway.clock.instant(wake)).await;
-        let woke = self.now() >= until;
-        self.report(if woke { Event::Woke } else { Event::Time });
+        while let Some(wake) = self.journal.journey.next_wake() {
+            self.sleep_until(wake).await;
+            if self.now() >= until {
+                return self.report(Event::Woke);
+            }
+            self.report(Event::Time);
+        }
     }
 
     /// Waits for `work` as long as the machine lets the attempt live; `None` when its own clocks
@@ -260,16 +276,37 @@ impl Drive {
         let mut work = std::pin::pin!(work);
         loop {
             let wake = self.journal.journey.next_wake()?;
-            let wake = self.journal.gateway.clock.instant(wake);
             tokio::select! {
                 biased;
                 done = &mut work => return Some(done),
-                () = sleep_until(wake) => {}
+                () = self.sleep_until(wake) => {}
             }
             self.report(Event::Time);
             if !self.journal.journey.in_attempt() {
                 return None;
             }
+        }
+    }
+
+    /// Sleeps until `wake`, or until the caller's keepalive is due, whichever is first.
+    async fn sleep_until(&mut self, wake: Moment) {
+        let due = self
+            .pulse
+            .as_ref()
+            .map_or(wake, |pulse| pulse.due().min(wake));
+        sleep_until(self.journal.gateway.clock.instant(due)).await;
+        let now = self.now();
+        if self.pulse.as_mut().is_some_and(|pulse| pulse.beats(now)) {
+            self.open_outlet();
+            self.outlet.push(pulse::beat(self.request.dialect));
+        }
+    }
+
+    /// Gives the caller a status, once.
+    fn open_outlet(&mut self) {
+        if !self.opened {
+            self.opened = true;
+            self.outlet.open(answer::stream_head(&self.journal));
         }
     }
 
@@ -284,7 +321,15 @@ impl Drive {
                 let kept = self.kept_error(error.attempt);
                 let caller = self.request.dialect;
                 let told = Told::of_ending(error, kept.as_ref(), caller, &self.request.excluded);
-                Some(answer::failed(&self.request, &self.journal, &told, now))
+                if self.opened {
+                    // The status went out with a keepalive; what is left is an event.
+                    let id = &self.journal.record.request_id;
+                    let event = error_event(caller, &told.as_caller_error(id, None));
+                    self.outlet.push(Bytes::from(event));
+                    None
+                } else {
+                    Some(answer::failed(&self.request, &self.journal, &told, now))
+                }
             }
             Ending::Partial(verdict) => {
                 self.outlet.push(Bytes::from(self.error_event(verdict)));

@@ -27,6 +27,7 @@ mod intake;
 mod journal;
 mod models;
 mod outlet;
+mod pulse;
 mod request_id;
 mod scrub;
 mod serve;

@@ -64,6 +64,22 @@ async fn before_the_providers_head() {
 }
 
 #[tokio::test]
+async fn after_it_has_sent_more_than_its_request() {
+    // Old clients end a body with one line end too many, others send the next request early.
+    let more = b"GET /healthz HTTP/1.1\r\nhost: g\r\n\r\n";
+    for extra in [&b"\r\n"[..], more] {
+        let scene = Scene::new(Step::silent(End::Hang)).await;
+        let mut caller = scene.call("h-8", &ask("chat")).start().await;
+        caller.write(extra).await;
+        let attempt = &soon("the attempt", scene.openai.wait_for_attempts(1)).await[0];
+        drop(caller);
+        let closed = soon("the upstream close", attempt.closed_by_peer()).await;
+        assert!(closed.is_some());
+        scene.gone("h-8").await;
+    }
+}
+
+#[tokio::test]
 async fn inside_an_answer_that_is_not_streamed() {
     let step = Step::ok_text("never to be read")
         .end_after(20)

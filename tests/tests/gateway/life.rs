@@ -1,5 +1,7 @@
 //! Reload and stop while requests are under way; HTTP/2 without TLS.
 
+use std::time::Duration;
+
 use backstop_faultsim::{End, Fault, Script, Step};
 use backstop_tests::{Peer, TestGateway, soon, until};
 use http_body_util::{BodyExt, Full};
@@ -11,39 +13,81 @@ use crate::common::{ask, ask_stream, one, provider, untouched};
 
 #[tokio::test]
 async fn a_request_in_flight_keeps_its_configuration() {
-    let old = provider(
-        Script::new()
-            .step(Step::silent(End::Hang))
-            .step(Step::ok_text("x")),
-    )
-    .await;
+    // Its first attempt is under way while the configuration changes; what follows is still the
+    // old plan, with a provider that the new configuration does not know.
+    let late = Step::fault(Fault::Unavailable).delay(Duration::from_millis(50));
+    let old = provider(Script::new().step(late).step(Step::ok_text("old plan"))).await;
     let new = provider(Script::healthy()).await;
     let sims = [("old", &old), ("new", &new)];
-    let route = |name: &str| one("old") + &one("new") + &format!("[routes]\nchat = \"{name}/m\"\n");
-    let mut gateway = TestGateway::start(&route("old"), &sims).await;
-    let mut body = ask("chat");
-    body["fallbacks"] = serde_json::json!(["old/second"]);
-    let call = gateway
-        .post("/v1/chat/completions", body.to_string())
-        .header("x-request-id", "in-flight")
-        .header("x-backstop-deadline-ms", "60000");
+    let config = one("old") + "[routes]\nchat = [\"old/first\", \"old/second\"]\n";
+    let mut gateway = TestGateway::start(&config, &sims).await;
+    let call = gateway.post("/v1/chat/completions", ask("chat").to_string());
     let mut running = JoinSet::new();
     running.spawn(async move { call.send().await });
     soon("the first attempt", old.wait_for_attempts(1)).await;
-    // The provider `old` is gone from the new configuration altogether.
     gateway.reload(&(one("new") + "[routes]\nchat = \"new/m\"\n"));
     let answer = gateway.chat(ask("chat")).await;
     assert_eq!(answer.header("x-backstop-provider"), "new");
     assert_eq!(gateway.record(answer.id()).await.config_version, 2);
-    drop(running);
-    let record = gateway.record("in-flight").await;
-    assert_eq!((record.terminal, record.config_version), ("cancelled", 1));
+    let answer = soon("the first answer", running.join_next()).await;
+    let answer = answer.expect("one request").expect("no panic");
+    assert_eq!(answer.said(), "old plan", "{}", answer.text());
+    assert_eq!(answer.header("x-backstop-action"), "fallback");
+    assert_eq!(gateway.record(answer.id()).await.config_version, 1);
+}
+
+#[tokio::test]
+async fn many_at_once_get_each_their_own() {
+    let openai = provider(Script::healthy()).await;
+    let gateway = TestGateway::start(&one("openai"), &[("openai", &openai)]).await;
+    let mut running = JoinSet::new();
+    for n in 0..60 {
+        let model = format!("openai/m{n}");
+        let body = if n % 2 == 0 {
+            ask(&model)
+        } else {
+            ask_stream(&model)
+        };
+        let call = gateway.post("/v1/chat/completions", body.to_string());
+        running.spawn(async move { (n, call.send().await) });
+    }
+    while let Some(done) = soon("an answer", running.join_next()).await {
+        let (n, answer) = done.expect("no panic");
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("x-backstop-model"), format!("m{n}"));
+        assert!(
+            answer.text().contains(&format!("\"m{n}\"")),
+            "{}",
+            answer.text()
+        );
+        let ends = answer.text().ends_with("data: [DONE]\n\n");
+        assert_eq!(ends, n % 2 == 1);
+    }
+    assert_eq!(openai.attempt_count(), 60);
+}
+
+#[tokio::test]
+async fn a_connection_serves_one_request_after_the_other() {
+    let openai = provider(Script::healthy()).await;
+    let gateway = TestGateway::start(&one("openai"), &[("openai", &openai)]).await;
+    let mut peer = Peer::connect(gateway.address()).await;
+    for (path, body, status) in [
+        ("/v1/chat/completions", ask("openai/a"), 200),
+        ("/openai/v1/chat/completions", ask_stream("openai/a"), 200),
+        ("/v1/chat/completions", ask("nobody/a"), 404),
+        ("/anthropic/v1/messages", ask_stream("openai/a"), 200),
+        ("/v1/messages", ask("openai/a"), 200),
+    ] {
+        let call = gateway.post(path, body.to_string());
+        let answer;
+        (answer, peer) = call.send_on(peer).await;
+        assert_eq!(answer.status, status, "{path}: {}", answer.text());
+    }
 }
 
 #[tokio::test]
 async fn a_stream_in_flight_ends_whole_under_its_own_configuration() {
-    let step =
-        Step::stream_text(["one", "two", "three"]).every(std::time::Duration::from_millis(3));
+    let step = Step::stream_text(["one", "two", "three"]).every(Duration::from_millis(3));
     let old = provider(Script::new().step(step)).await;
     let new = untouched().await;
     let sims = [("old", &old), ("new", &new)];
@@ -80,7 +124,7 @@ async fn a_reload_keeps_what_is_known_about_keys() {
 #[tokio::test]
 async fn a_stop_lets_a_running_stream_end_whole() {
     let pieces: Vec<String> = (0..20).map(|n| format!("{n} ")).collect();
-    let step = Step::stream_text(pieces.clone()).every(std::time::Duration::from_millis(2));
+    let step = Step::stream_text(pieces.clone()).every(Duration::from_millis(2));
     let openai = provider(Script::new().step(step)).await;
     let mut gateway = TestGateway::start(&one("openai"), &[("openai", &openai)]).await;
     let call = gateway.post(

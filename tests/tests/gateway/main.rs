@@ -9,6 +9,7 @@ mod disclosure;
 mod fallback;
 mod hang_up;
 mod headers;
+mod keepalive;
 mod keys;
 mod life;
 mod pass_through;

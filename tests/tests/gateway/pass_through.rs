@@ -127,6 +127,7 @@ const OPENAI_STREAM: &str = concat!(
     "data:{\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"no blank\"}}],\"x\":1.50}\n\n",
     "event: message\nid: 7\nretry: 10\ndata: {\"id\":\"c\",\ndata: \"choices\":[{\"index\":0,\"delta\":{\"content\":\" two \\u006cines\"}}]}\n\n",
     ": a comment\n: and another\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"größe\"}}]}\r\n\r\n",
+    "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"!\"}}]}\r\r",
     "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
     "data: [DONE]\n\n",
 );

@@ -11,10 +11,9 @@ use backstop_units::Moment;
 use backstop_upstream::Response;
 use bytes::Bytes;
 use std::time::Duration;
-use tokio::time::{sleep_until, timeout};
+use tokio::time::timeout;
 
 use super::{Drive, KeptError};
-use crate::answer;
 
 /// How long the provider's end of body may lag behind its end marker. The caller has everything
 /// by then; waiting a moment gives the connection back to the pool.
@@ -106,7 +105,6 @@ impl Drive {
             if let Some(commit) = self.relay.next_wake() {
                 wake = wake.min(commit);
             }
-            let wake = self.journal.gateway.clock.instant(wake);
             tokio::select! {
                 biased;
                 chunk = response.chunk() => {
@@ -116,7 +114,7 @@ impl Drive {
                         None => Ok(None),
                     });
                 }
-                () = sleep_until(wake) => {}
+                () = self.sleep_until(wake) => {}
             }
             self.report(Event::Time);
             if !self.journal.journey.in_attempt() {
@@ -235,7 +233,8 @@ impl Drive {
     fn commit(&mut self, now: Moment, held: Vec<Bytes>) {
         self.journal.journey.on(now, Event::Committed);
         self.journal.first_output.get_or_insert(now);
-        self.outlet.open(answer::stream_head(&self.journal));
+        self.pulse = None;
+        self.open_outlet();
         for bytes in held {
             self.outlet.push(bytes);
         }
