@@ -67,22 +67,30 @@ impl Call {
     /// # Panics
     /// When none comes.
     pub async fn open(&self) -> Live {
-        let mut peer = self.start().await;
-        let head = soon("the answer's head", peer.head()).await;
-        let (status, headers) = head.expect("a head");
-        let framing = Framing::of(&headers);
-        Live {
-            status,
-            headers,
-            peer,
-            framing,
-            seen: BytesMut::new(),
-        }
+        let peer = self.start().await;
+        soon("the answer's head", Live::of(peer)).await
     }
 
     /// Sends the request and reads nothing: what is returned may be dropped, which is a hang-up.
     pub async fn start(&self) -> Peer {
         let mut peer = Peer::connect(self.address).await;
+        peer.write(&self.wire()).await;
+        peer
+    }
+
+    /// Sends the request on a connection that is there, and reads the whole answer.
+    ///
+    /// # Panics
+    /// When none comes.
+    pub async fn send_on(&self, mut peer: Peer) -> (Answer, Peer) {
+        peer.write(&self.wire()).await;
+        let mut live = soon("the answer's head", Live::of(peer)).await;
+        let answer = soon("the whole answer", live.read_whole()).await;
+        (answer, live.peer)
+    }
+
+    /// The bytes of the request.
+    fn wire(&self) -> Vec<u8> {
         let mut request = format!(
             "{} {} HTTP/1.1\r\nhost: gateway\r\n",
             self.method, self.path
@@ -108,8 +116,7 @@ impl Call {
                 wire.extend_from_slice(b"0\r\n\r\n");
             }
         }
-        peer.write(&wire).await;
-        peer
+        wire
     }
 }
 
@@ -223,6 +230,18 @@ pub struct Live {
 }
 
 impl Live {
+    async fn of(mut peer: Peer) -> Self {
+        let (status, headers) = peer.head().await.expect("a head");
+        let framing = Framing::of(&headers);
+        Self {
+            status,
+            headers,
+            peer,
+            framing,
+            seen: BytesMut::new(),
+        }
+    }
+
     /// The next bytes of the body; `None` at its proper end.
     ///
     /// # Errors
@@ -287,13 +306,17 @@ impl Live {
     /// # Panics
     /// When the connection breaks.
     pub async fn whole(mut self) -> Answer {
+        self.read_whole().await
+    }
+
+    async fn read_whole(&mut self) -> Answer {
         let mut body = self.seen.split();
         while let Some(chunk) = self.chunk().await.expect("a body that does not break") {
             body.extend_from_slice(&chunk);
         }
         Answer {
             status: self.status,
-            headers: self.headers,
+            headers: std::mem::take(&mut self.headers),
             body: body.freeze(),
         }
     }

@@ -19,6 +19,7 @@
 
 mod answer;
 mod clock;
+mod departure;
 mod drive;
 mod error;
 mod gateway;

@@ -15,6 +15,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use crate::departure::Watched;
 use crate::gateway::Gateway;
 use crate::handle::handle;
 use crate::stall::Impatient;
@@ -145,8 +146,8 @@ pub async fn serve_connection<I>(
         .max_header_list_size(HEADER_BYTES)
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(20));
-    let mut connection =
-        pin!(builder.serve_connection(TokioIo::new(Impatient::new(io, limits.stall)), service));
+    let io = Watched::new(Impatient::new(io, limits.stall));
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = begun(&mut drain) => {
