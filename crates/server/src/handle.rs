@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use backstop_config::{Resolved, Snapshot};
-use backstop_dialects::{Dialect, Envelope, capabilities_between, read_envelope};
+use backstop_config::Resolved;
+use backstop_dialects::{Dialect, read_envelope};
 use backstop_ledger::JourneyRecord;
-use backstop_policy::{Ask, CallerFallback, Channel, Exclusion, Journey, Plan, Route};
+use backstop_policy::{Exclusion, Journey, Plan};
 use backstop_units::{Moment, RequestId};
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
@@ -17,6 +17,7 @@ use crate::gateway::Gateway;
 use crate::intake::{BodyLimits, read_body};
 use crate::journal::Journal;
 use crate::outlet::{AnswerBody, Outlet, respond};
+use crate::plan::{PlanAsk, plan_for};
 use crate::request_id::{self, request_id};
 use crate::surface::{Surface, dialect_of};
 use crate::terms::Asked;
@@ -126,7 +127,13 @@ where
         Resolved::Configured(route) => route.name.to_string(),
         Resolved::Minted(_) => "direct".to_owned(),
     };
-    let plan = plan(gateway, &snapshot, dialect, &envelope, route);
+    let asked_for = PlanAsk {
+        dialect,
+        needs: &envelope.needs,
+        fallbacks: &envelope.fallbacks,
+        roll: gateway.chance.roll(),
+    };
+    let plan = plan_for(&snapshot, route, &asked_for);
     check_pin(&asked, &plan)?;
     let terms = asked.terms(route, envelope.stream, accepted);
     let record = JourneyRecord {
@@ -153,37 +160,6 @@ where
         excluded,
     };
     Ok((Drive::new(request, journal, outlet.clone()), outlet))
-}
-
-fn plan(
-    gateway: &Gateway,
-    snapshot: &Snapshot,
-    dialect: Dialect,
-    envelope: &Envelope,
-    route: &Route,
-) -> Plan {
-    let fallbacks = envelope.fallbacks.iter().map(|fallback| {
-        let label = format!("{}/{}", fallback.provider, fallback.model);
-        match snapshot.channel(&label) {
-            Some(channel) => CallerFallback::Channel(channel),
-            None => CallerFallback::MissingProvider(label),
-        }
-    });
-    let carries = |channel: &Channel| match snapshot.providers.get(&channel.provider) {
-        Some(provider) => channel
-            .contract
-            .and(capabilities_between(dialect, provider.dialect())),
-        None => channel.contract,
-    };
-    Plan::new(
-        route,
-        &Ask {
-            needs: &envelope.needs,
-            fallbacks: fallbacks.collect(),
-            roll: gateway.chance.roll(),
-            carries: &carries,
-        },
-    )
 }
 
 /// A request held to a key that its first channel does not have is the caller's mistake.
