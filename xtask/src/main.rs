@@ -9,6 +9,7 @@
 )]
 
 mod ci;
+mod corpus;
 mod demo;
 mod sdk;
 mod shell;
@@ -29,6 +30,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Ci(ci::Args),
+    Corpus(corpus::Args),
     Demo(demo::Args),
     Sdk(sdk::Args),
     Tidy(tidy::Args),
@@ -37,6 +39,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Ci(args) => ci::run(&args),
+        Command::Corpus(args) => corpus::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Sdk(args) => sdk::run(&args),
         Command::Tidy(args) => tidy::run(&args),

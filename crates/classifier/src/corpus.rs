@@ -160,6 +160,21 @@ impl Row {
         Ok(())
     }
 
+    /// The classes that are right, the preferred one first: `quota` or `quota|rate_limit`.
+    #[must_use]
+    pub fn wanted(&self) -> String {
+        let mut wanted = self.want.class.clone();
+        for class in self
+            .accept
+            .iter()
+            .filter(|class| **class != self.want.class)
+        {
+            wanted.push('|');
+            wanted.push_str(class);
+        }
+        wanted
+    }
+
     fn header_map(&self) -> HeaderMap {
         let pairs = self.headers.iter().filter_map(|(name, value)| {
             let name = HeaderName::from_bytes(name.as_bytes()).ok()?;

@@ -24,7 +24,10 @@ pub fn classify(evidence: &Evidence<'_>) -> Verdict {
     let cut = evidence.body.len() > BODY_LIMIT;
     let bytes = &evidence.body[..evidence.body.len().min(BODY_LIMIT)];
     // Invalid bytes become replacement characters; the words around them still count.
-    let text = String::from_utf8_lossy(bytes);
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
+    };
     let facts = Facts::read(&text, cut);
     let case = Case::new(evidence, &facts);
     let Finding {
@@ -140,7 +143,7 @@ impl<'e> Case<'e> {
             status,
             in_stream: evidence.in_stream,
             is_empty: evidence.body.trim_ascii().is_empty(),
-            prose: Words::new(prose),
+            prose: Words::new(prose, &tables::PHRASES),
             tables: tables::compiled(evidence.family),
         }
     }
@@ -381,7 +384,7 @@ impl<'e> Case<'e> {
 fn code_words(code: &str) -> Words {
     let mut words = Prose::new();
     words.push_code(code);
-    Words::new(words)
+    Words::new(words, &tables::CODES)
 }
 
 /// `Name:http://...` in a header, `com.amazon#Name` in a body: the name alone.

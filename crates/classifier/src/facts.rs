@@ -21,7 +21,7 @@ pub const BODY_LIMIT: usize = 32 * 1024;
 /// How deep an error may hide in strings: `metadata.raw`, or a message that is JSON.
 const NESTING: u8 = 2;
 
-/// How many JSON values of one body are looked at.
+/// How many JSON values, or lines of data, of one body are looked at.
 const MANY: usize = 256;
 
 /// How deep `error` objects are told apart.
@@ -78,13 +78,12 @@ impl<'a> Facts<'a> {
             return facts;
         }
         if is_event(text) {
-            for line in text.lines() {
-                if let Some(data) = line.strip_prefix("data:") {
-                    // `[DONE]` and keep-alives are no JSON; the error may stand in the next line.
-                    facts.read_json_or_cut(data.trim(), cut);
-                    if facts.is_error {
-                        break;
-                    }
+            let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
+            for data in data.take(MANY) {
+                // `[DONE]` and keep-alives are no JSON; the error may stand in the next line.
+                facts.read_json_or_cut(data.trim(), cut);
+                if facts.is_error {
+                    break;
                 }
             }
         } else if !facts.read_json_or_cut(text, cut) {

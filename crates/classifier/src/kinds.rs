@@ -160,6 +160,16 @@ fn index(style: Patterns, rows: &'static [Rule]) -> Index {
     Index::new(style, rows.iter().map(|row| row.pattern))
 }
 
+/// The indexes of this file that read messages.
+pub(crate) fn phrase_indexes() -> [&'static Index; 2] {
+    [&PHRASE_INDEX, &REFINE_INDEX]
+}
+
+/// The indexes of this file that read codes.
+pub(crate) fn code_index() -> &'static Index {
+    &CODE_INDEX
+}
+
 /// The kind that a message gives to a class.
 pub(crate) fn by_phrase(class: Class, prose: &Words) -> Option<Kind> {
     let found = PHRASE_INDEX.first(prose, |i| PHRASES[i].class == class)?;

@@ -26,6 +26,8 @@ mod zhipu;
 use std::sync::LazyLock;
 
 use crate::evidence::Family;
+use crate::index::Openings;
+use crate::kinds;
 use crate::table::{Compiled, Table};
 
 /// The tables of single providers, for docs and tools.
@@ -75,6 +77,23 @@ static BY_FAMILY: LazyLock<Vec<Option<Compiled>>> = LazyLock::new(|| {
         .map(|family| own(*family).map(|table| Compiled::new(table)))
         .collect()
 });
+
+/// How the phrases of all tables begin.
+pub(crate) static PHRASES: LazyLock<Openings> = LazyLock::new(|| {
+    let tables = all_compiled().map(|compiled| &compiled.phrases);
+    Openings::of(tables.chain(kinds::phrase_indexes()))
+});
+
+/// How the codes of all tables begin.
+pub(crate) static CODES: LazyLock<Openings> = LazyLock::new(|| {
+    let tables = all_compiled().map(|compiled| &compiled.codes);
+    Openings::of(tables.chain([kinds::code_index()]))
+});
+
+fn all_compiled() -> impl Iterator<Item = &'static Compiled> {
+    let own = BY_FAMILY.iter().flatten();
+    [&*ECHO, &*GENERAL].into_iter().chain(own)
+}
 
 /// The compiled tables of a family, in reading order.
 pub(crate) fn compiled(family: Family) -> [Option<&'static Compiled>; 3] {

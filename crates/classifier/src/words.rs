@@ -212,13 +212,42 @@ impl<'a> Reader<'a> {
         self.at = end;
     }
 
+    /// A word of nothing but letters, the common case; false leaves everything as it was.
+    fn plain_word(&mut self, out: &mut Vec<u8>) -> bool {
+        let rest = &self.bytes[self.at..];
+        let mut cases = 0;
+        let letters = rest.iter().take_while(|b| {
+            cases |= !**b;
+            b.is_ascii_alphabetic()
+        });
+        let len = letters.count();
+        let ends = matches!(
+            rest.get(len),
+            None | Some(b' ' | b',' | b';' | b')' | b'\n')
+        );
+        if len == 0 || !ends {
+            return false;
+        }
+        let start = out.len();
+        out.extend_from_slice(&rest[..len]);
+        // The bit that upper-case letters lack; the byte behind the word may lack it too.
+        if cases & 0x20 != 0 {
+            out[start..].make_ascii_lowercase();
+        }
+        out.push(b' ');
+        self.at += len;
+        true
+    }
+
     /// One run of word bytes: a word, two words with a hyphen, an identifier, or a URL.
     fn word(&mut self, out: &mut Vec<u8>) {
         let start = self.at;
-        let url = [b"http://".as_slice(), b"https://"]
-            .iter()
-            .any(|scheme| self.bytes[start..].starts_with(scheme));
-        if url {
+        if self.plain_word(out) {
+            return;
+        }
+        let schemes = [b"http://".as_slice(), b"https://"];
+        let opens = |scheme: &[u8]| self.bytes[start..].starts_with(scheme);
+        if self.bytes[start] == b'h' && schemes.into_iter().any(opens) {
             let ends = |b: &u8| b.is_ascii_whitespace() || matches!(b, b'"' | b'`' | b'<' | b')');
             let rest = &self.bytes[start..];
             self.at += rest.iter().position(ends).unwrap_or(rest.len());
@@ -255,7 +284,7 @@ impl<'a> Reader<'a> {
         if token.is_empty() {
             return;
         }
-        if names_model(token) {
+        if !plain && names_model(token) {
             out.extend_from_slice(MODEL);
             return;
         }
