@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use backstop_faultsim::{End, Fault, Script, Step};
-use backstop_tests::{Peer, TestGateway, soon, until};
+use backstop_tests::{Peer, TestGateway, secret, soon, until};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::common::{ask, ask_stream, one, provider, untouched};
+use crate::common::{ask, ask_stream, column, one, provider, three_keys, untouched};
 
 #[tokio::test]
 async fn a_request_in_flight_keeps_its_configuration() {
@@ -106,19 +106,28 @@ async fn a_stream_in_flight_ends_whole_under_its_own_configuration() {
 }
 
 #[tokio::test]
-async fn a_reload_keeps_what_is_known_about_keys() {
-    let script = Script::new()
-        .step(Step::fault(Fault::InvalidKey))
-        .step(Step::ok_text("a"))
-        .step(Step::ok_text("b"));
+async fn a_reload_keeps_what_is_known_about_keys_and_channels() {
+    let revoked = Step::fault(Fault::InvalidKey).key(secret("OPENAI_KEY_1"));
+    let script = Script::new().step(revoked.always()).step(
+        Step::ok_text("from key 2")
+            .key(secret("OPENAI_KEY_2"))
+            .always(),
+    );
     let openai = provider(script).await;
-    let sims = [("openai", &openai)];
-    let config = crate::common::three_keys(0);
+    let sick = provider(Script::new().step(Step::fault(Fault::Unavailable).always())).await;
+    let sims = [("openai", &openai), ("sick", &sick)];
+    let config = three_keys(0)
+        + &one("sick")
+        + "breaker = { failures = 1, open_ms = 3600000, max_open_ms = 3600000 }\n"
+        + "[routes]\nchat = [\"sick/m\", \"openai/m\"]\n";
     let mut gateway = TestGateway::start(&config, &sims).await;
-    assert_eq!(gateway.chat(ask("openai/gpt-4o")).await.trail().len(), 2);
+    assert_eq!(gateway.chat(ask("chat")).await.trail().len(), 3);
     gateway.reload(&config.replace("max_retries = 0", "max_retries = 1"));
-    let answer = gateway.chat(ask("openai/gpt-4o")).await;
-    assert_eq!(answer.trail().len(), 1, "the refused key is still held");
+    let trail = gateway.chat(ask("chat")).await.trail();
+    // The circuit is still open, and the refused key still held out.
+    assert_eq!(column(&trail, "outcome"), ["skipped", "success"]);
+    assert_eq!(trail[1]["key_name"], "openai-key-2");
+    assert_eq!((sick.attempt_count(), openai.attempt_count()), (1, 3));
 }
 
 #[tokio::test]
