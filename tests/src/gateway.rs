@@ -8,7 +8,7 @@ use std::sync::Arc;
 use backstop_config::{Snapshot, read};
 use backstop_faultsim::Sim;
 use backstop_ledger::{JourneyRecord, Ledger};
-use backstop_server::{Chance, Clock, ConnectionLimits, Gateway, Parts, Reloader, serve};
+use backstop_server::{Chance, Clock, ConnectionLimits, Gateway, Hook, Parts, Reloader, serve};
 use backstop_state::{Limits, State};
 use backstop_telemetry::Metrics;
 use backstop_units::Roll;
@@ -56,6 +56,28 @@ impl TestGateway {
     /// # Panics
     /// When the configuration is refused.
     pub async fn with_upstream(config: &str, sims: &[(&str, &Sim)], upstream: Upstream) -> Self {
+        Self::launch(config, sims, upstream, Vec::new()).await
+    }
+
+    /// The same with hooks that have a say in every journey.
+    ///
+    /// # Panics
+    /// When the configuration is refused.
+    pub async fn with_hooks(
+        config: &str,
+        sims: &[(&str, &Sim)],
+        hooks: Vec<Arc<dyn Hook>>,
+    ) -> Self {
+        let upstream = Upstream::new(Options::default()).expect("the default client");
+        Self::launch(config, sims, upstream, hooks).await
+    }
+
+    async fn launch(
+        config: &str,
+        sims: &[(&str, &Sim)],
+        upstream: Upstream,
+        hooks: Vec<Arc<dyn Hook>>,
+    ) -> Self {
         let (page, log) = Page::open();
         let sources = Sources::new(sims);
         let snapshot = Arc::new(snapshot(config, &sources, 1));
@@ -73,6 +95,7 @@ impl TestGateway {
             ledger: Ledger::new(snapshot.limits.kept_journeys),
             clock: Clock::start(),
             chance: Chance::fixed(Roll::LOWEST),
+            hooks,
             snapshot,
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

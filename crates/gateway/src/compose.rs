@@ -27,6 +27,7 @@ pub(crate) fn compose(snapshot: Snapshot) -> anyhow::Result<(Arc<Gateway>, Reloa
         ledger,
         clock: Clock::start(),
         chance: Chance::default(),
+        hooks: Vec::new(),
     }))
 }
 

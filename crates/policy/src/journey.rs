@@ -14,6 +14,7 @@ mod after;
 mod attempt;
 mod ending;
 mod event;
+mod hooks;
 mod leg;
 mod onward;
 mod start;
@@ -22,11 +23,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use backstop_classifier::Class;
 use backstop_keypool::Walk;
 use backstop_units::{KeyId, Moment};
 
 pub use action::{Action, Cause, Ending, FinalError, KeyFate};
 pub use event::Event;
+use hooks::Paused;
 use leg::LegRun;
 use onward::Past;
 
@@ -74,6 +77,12 @@ pub struct Journey {
     /// How many of the caller's fallbacks without a provider the routing log has named.
     missing_said: usize,
     skips: Vec<Skip>,
+    /// The class that the latest channel passed over or stopped stands for.
+    like: Option<Class>,
+    /// Whether there are hooks to ask.
+    hooked: bool,
+    /// The hook that answered.
+    answered_by: Option<String>,
     /// A channel is tried against what speaks against it, since nothing else can be.
     forced: Option<Force>,
     trail: Vec<AttemptRow>,
@@ -85,6 +94,8 @@ pub struct Journey {
 enum State {
     /// Not begun.
     Ready,
+    /// The hooks were asked.
+    AskedHook(Paused),
     /// The breaker was asked.
     AskedPermit(Start),
     /// The pool was asked.
@@ -161,10 +172,20 @@ impl Journey {
             moved: false,
             missing_said: 0,
             skips: Vec::new(),
+            like: None,
+            hooked: false,
+            answered_by: None,
             forced: None,
             trail: Vec::new(),
             actions: VecDeque::new(),
         }
+    }
+
+    /// The journey with hooks to ask about every channel. Without this no journey asks for any.
+    #[must_use]
+    pub const fn with_hooks(mut self) -> Self {
+        self.hooked = true;
+        self
     }
 
     /// The next thing to do; `None` while the journey waits for an event, or is over.
@@ -182,6 +203,7 @@ impl Journey {
         match (state, event) {
             (State::Over, _) => {}
             (state, Event::CallerGone) => self.on_caller_gone(now, state),
+            (State::AskedHook(paused), event) => self.on_hook(now, paused, event),
             (State::AskedPermit(start), Event::PermitGranted) => self.lease(start),
             (State::AskedPermit(start), Event::PermitRefused { until }) => {
                 self.pass_over(now, &start, until, Force::Open);
@@ -266,6 +288,18 @@ impl Journey {
     #[must_use]
     pub const fn in_attempt(&self) -> bool {
         matches!(self.state, State::Attempting(_) | State::Committed(_))
+    }
+
+    /// Whether hooks are being asked.
+    #[must_use]
+    pub const fn in_hook(&self) -> bool {
+        matches!(self.state, State::AskedHook(_))
+    }
+
+    /// The hook that answered in a channel's place, where one did.
+    #[must_use]
+    pub fn answered_by(&self) -> Option<&str> {
+        self.answered_by.as_deref()
     }
 
     /// Whether the journey is over.

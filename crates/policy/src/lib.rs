@@ -14,6 +14,7 @@
 //! | [`conduct`] | gate 1: what a class of failure permits, as one table |
 //! | [`phase_gate`], [`replay_gate`], [`budget_gate`] | gates 2, 3 and 4 |
 //! | [`Plan`] | who may serve this request, in which order, and why others may not |
+//! | [`HookDecision`] | what code that wants a say may decide |
 //! | [`Journey`] | the order of all decisions: events in, actions out |
 //! | [`Sentence`] | the routing log |
 //! | [`AttemptRow`] | the evidence |
@@ -31,6 +32,7 @@
 
 mod decision;
 mod gates;
+mod hook;
 mod journey;
 mod plan;
 mod route;
@@ -39,6 +41,7 @@ mod trail;
 
 pub use decision::{Conduct, Reach, Repeat, conduct};
 pub use gates::{Sends, Shut, budget_gate, phase_gate, replay_gate};
+pub use hook::{Aftermath, HookDecision, HookError, HookStage};
 pub use journey::{Action, Cause, Ending, Event, FinalError, Journey, KeyFate, Terms};
 pub use plan::{Ask, CallerFallback, Candidate, Excluded, Exclusion, Leg, Plan, single};
 pub use route::{

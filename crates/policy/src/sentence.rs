@@ -4,7 +4,9 @@
 
 use std::fmt;
 
-use backstop_classifier::Verdict;
+use backstop_classifier::{Class, Verdict};
+
+use crate::hook::HookError;
 
 /// A failure as the routing log may name it: its class and an HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +23,15 @@ impl Category {
         Self {
             class: verdict.class.name(),
             status: recorded_status(verdict),
+        }
+    }
+
+    /// The category of a hook's say: the class it counts as, else its own word.
+    #[must_use]
+    pub fn of_stop(error: &HookError) -> Self {
+        Self {
+            class: error.class().map_or("policy_stop", Class::name),
+            status: error.status(),
         }
     }
 }
@@ -122,6 +133,14 @@ pub enum Sentence {
     },
     /// A channel answered after retries.
     RetriesSucceeded { to: String, retries: u32 },
+    /// A hook answered in a channel's place.
+    AnsweredByHook { to: String, hook: String },
+    /// A hook stopped a channel, or did not accept what it gave.
+    StoppedByHook {
+        to: String,
+        hook: String,
+        category: Category,
+    },
     /// A channel's retries are spent.
     RetriesExhausted {
         to: String,
@@ -135,7 +154,7 @@ impl Sentence {
     #[must_use]
     pub const fn level(&self) -> Level {
         match self {
-            Self::FallbackSkipped { .. } => Level::Warn,
+            Self::FallbackSkipped { .. } | Self::StoppedByHook { .. } => Level::Warn,
             Self::FallbackHalted { .. }
             | Self::FallbacksExhausted { .. }
             | Self::RetriesExhausted { .. } => Level::Error,
@@ -246,6 +265,12 @@ impl fmt::Display for Sentence {
                     "Request to {to} succeeded after {retries} retry attempt(s)"
                 )
             }
+            Self::AnsweredByHook { to, hook } => {
+                write!(f, "Request answered by hook {hook} in place of {to}")
+            }
+            Self::StoppedByHook { to, hook, category } => {
+                write!(f, "Hook {hook} stopped {to} ({category})")
+            }
             Self::RetriesExhausted {
                 to,
                 attempts,
@@ -299,6 +324,10 @@ mod tests {
              "Retry 1/3 for p/m (previous attempt failed: rate_limit HTTP 429; same key=key-2)"),
             (Sentence::RetryKeyless { n, of, to: to(), category }, Level::Info,
              "Retry 1/3 for p/m (previous attempt failed: rate_limit HTTP 429)"),
+            (Sentence::AnsweredByHook { to: to(), hook: "cache".to_owned() }, Level::Info,
+             "Request answered by hook cache in place of p/m"),
+            (Sentence::StoppedByHook { to: to(), hook: "budget".to_owned(), category }, Level::Warn,
+             "Hook budget stopped p/m (rate_limit HTTP 429)"),
             (Sentence::RetriesSucceeded { to: to(), retries: 2 }, Level::Info,
              "Request to p/m succeeded after 2 retry attempt(s)"),
             (Sentence::RetriesExhausted { to: to(), attempts: 3, category }, Level::Error,

@@ -96,7 +96,8 @@ pub(crate) fn stream_head(journal: &Journal) -> response::Parts {
     headers.insert(header::CONTENT_TYPE, kind);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    if journal.journey.phase() == Phase::AfterOutput {
+    let by_hook = journal.journey.answered_by().is_some();
+    if by_hook || journal.journey.phase() == Phase::AfterOutput {
         disclose(journal, headers);
     } else {
         identify(journal, headers);
@@ -111,11 +112,13 @@ fn disclose(journal: &Journal, headers: &mut HeaderMap) {
             headers.insert(HeaderName::from_static(name), value);
         }
     };
-    if let Some(candidate) = journal.journey.candidate() {
+    if let Some(hook) = journal.journey.answered_by() {
+        put("x-backstop-hook", hook);
+    } else if let Some(candidate) = journal.journey.candidate() {
         put("x-backstop-provider", candidate.channel.provider.as_str());
         put("x-backstop-model", candidate.channel.model.as_str());
+        put("x-backstop-action", journal.journey.served_by().as_str());
     }
-    put("x-backstop-action", journal.journey.served_by().as_str());
     put("x-backstop-attempts", &journal.journey.sends().to_string());
     identify(journal, headers);
 }
@@ -150,7 +153,11 @@ fn extra_fields(
     outcome: Result<&[String], &Told>,
 ) -> Option<Box<RawValue>> {
     let mut extra = Map::new();
-    let candidate = journal.journey.candidate();
+    let hook = journal.journey.answered_by();
+    let candidate = journal.journey.candidate().filter(|_| hook.is_none());
+    if let Some(hook) = hook {
+        extra.insert("hook".into(), hook.into());
+    }
     if let Some(candidate) = candidate {
         extra.insert(
             "provider".into(),

@@ -4,6 +4,7 @@
 //! caller's hang-up, and ends all of them.
 
 mod attempt;
+mod hooks;
 mod relay;
 
 use std::sync::Arc;
@@ -136,6 +137,7 @@ impl Drive {
                 return Some(self.answer_stuck());
             };
             match action {
+                Action::RunHook { stage, channel } => self.run_hooks(stage, &channel).await,
                 Action::AskPermit {
                     channel,
                     force,
@@ -310,13 +312,25 @@ impl Drive {
         }
     }
 
+    /// Hands over a stream that was there from the start, as a hook's answer is.
+    fn replay(&mut self, answered: Answered, now: Moment) {
+        self.journal.first_output.get_or_insert(now);
+        self.pulse = None;
+        self.open_outlet();
+        self.outlet.push(answered.body);
+    }
+
     fn finish(&mut self, ending: &Ending) -> Option<Response<Bytes>> {
         let now = self.now();
         let response = match ending {
-            Ending::Success => self
-                .answered
-                .take()
-                .map(|answered| answer::whole(&self.request, &self.journal, answered, now)),
+            Ending::Success => match self.answered.take() {
+                Some(answered) if self.request.envelope.stream => {
+                    self.replay(answered, now);
+                    None
+                }
+                Some(answered) => Some(answer::whole(&self.request, &self.journal, answered, now)),
+                None => None,
+            },
             Ending::Exhausted(error) | Ending::Deadline(error) | Ending::PolicyStop(error) => {
                 let kept = self.kept_error(error.attempt);
                 let caller = self.request.dialect;

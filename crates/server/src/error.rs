@@ -168,6 +168,21 @@ impl Told {
                 "Every configured key of the provider was refused. Your own key is fine; the \
                  gateway's operator must renew the provider's credentials or credit.",
             ),
+            (Cause::Hook, _) => error.stopped.as_ref().map_or_else(
+                || {
+                    own(
+                        500,
+                        "stopped",
+                        "The gateway's own policy stopped the request.",
+                    )
+                },
+                |stopped| Self {
+                    status: stopped.status(),
+                    code: stopped.code().to_owned().into(),
+                    message: stopped.message().to_owned(),
+                    ..Self::default()
+                },
+            ),
             (Cause::Deadline, _) => own(
                 504,
                 "request_timed_out",

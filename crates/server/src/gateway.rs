@@ -16,6 +16,7 @@ use backstop_units::{ChannelId, KeyId, Moment, ProviderId, RouteName};
 use backstop_upstream::Upstream;
 
 use crate::clock::{Chance, Clock};
+use crate::hook::Hook;
 use crate::intake::Buffered;
 
 /// The parts a gateway is made of.
@@ -35,6 +36,9 @@ pub struct Parts {
     pub clock: Clock,
     /// Where rolls come from.
     pub chance: Chance,
+    /// Who has a say in every journey, in the order in which they are asked. Without any, none is
+    /// asked and nothing is spent on it.
+    pub hooks: Vec<Arc<dyn Hook>>,
 }
 
 /// What all requests share.
@@ -47,6 +51,7 @@ pub struct Gateway {
     pub(crate) ledger: Ledger,
     pub(crate) clock: Clock,
     pub(crate) chance: Chance,
+    pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) buffered: Arc<Buffered>,
     draining: AtomicBool,
 }
@@ -67,6 +72,7 @@ impl Gateway {
             ledger: parts.ledger,
             clock: parts.clock,
             chance: parts.chance,
+            hooks: parts.hooks,
             buffered: Arc::default(),
             draining: AtomicBool::new(false),
         });

@@ -145,7 +145,11 @@ where
         ..JourneyRecord::begun(id.clone(), envelope.model.clone())
     };
     let excluded = reasons(&plan);
-    let journal = Journal::open(Arc::clone(gateway), Journey::new(plan, terms), record, name);
+    let mut journey = Journey::new(plan, terms);
+    if !gateway.hooks.is_empty() {
+        journey = journey.with_hooks();
+    }
+    let journal = Journal::open(Arc::clone(gateway), journey, record, name);
     let outlet = Outlet::default();
     let request = drive::Request {
         commit: asked.commit.unwrap_or(route.commit),

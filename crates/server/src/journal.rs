@@ -85,16 +85,18 @@ impl Journal {
         record.terminal = ending.reason();
         record.status = status;
         let answered = matches!(ending, Ending::Success | Ending::Partial(_));
+        let by_hook = self.journey.answered_by().is_some();
         record.served = self
             .journey
             .candidate()
-            .filter(|_| answered)
+            .filter(|_| answered && !by_hook)
             .map(|candidate| Served {
                 provider: candidate.channel.provider.as_str().to_owned(),
                 model: candidate.channel.model.as_str().to_owned(),
                 action: self.journey.served_by(),
             });
         let outcome = match (ending, self.journey.served_by()) {
+            (Ending::Success, _) if by_hook => "success_by_hook",
             (Ending::Success, AttemptAction::Direct) => "success",
             (Ending::Success, AttemptAction::Retry) => "success_after_retry",
             (Ending::Success, AttemptAction::Fallback) => "success_after_fallback",

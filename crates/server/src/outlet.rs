@@ -104,26 +104,34 @@ impl std::fmt::Debug for AnswerBody {
 
 /// Runs a journey until the caller can be given a status.
 pub(crate) async fn respond(mut journey: InFlight, outlet: Outlet) -> Response<AnswerBody> {
-    let whole = poll_fn(|cx| match journey.as_mut().poll(cx) {
-        Poll::Ready(answer) => Poll::Ready(answer),
-        Poll::Pending if outlet.slot().head.is_some() => Poll::Ready(None),
+    let begun = poll_fn(|cx| match journey.as_mut().poll(cx) {
+        Poll::Ready(Some(answer)) => Poll::Ready(Begun::Whole(answer)),
+        Poll::Ready(None) => Poll::Ready(Begun::Over),
+        Poll::Pending if outlet.slot().head.is_some() => Poll::Ready(Begun::Running),
         Poll::Pending => Poll::Pending,
     })
     .await;
-    if let Some(answer) = whole {
-        return answer.map(AnswerBody::whole);
-    }
+    let journey = match begun {
+        Begun::Whole(answer) => return answer.map(AnswerBody::whole),
+        Begun::Over => None,
+        Begun::Running => Some(journey),
+    };
     let head = outlet.slot().head.take();
     let mut response = Response::new(());
     if let Some(head) = head {
         response = Response::from_parts(head, ());
     }
-    response.map(|()| {
-        AnswerBody(Inner::Streaming {
-            journey: Some(journey),
-            outlet,
-        })
-    })
+    response.map(|()| AnswerBody(Inner::Streaming { journey, outlet }))
+}
+
+/// How far a journey had come when the caller could be given a status.
+enum Begun {
+    /// It is over, with a whole response.
+    Whole(Response<Bytes>),
+    /// It is over, and all of its stream is in the outlet.
+    Over,
+    /// Its stream has begun.
+    Running,
 }
 
 impl Body for AnswerBody {

@@ -74,7 +74,7 @@ pub struct RequestEnd<'a> {
     /// The caller's dialect, such as `openai-chat`.
     pub dialect: &'static str,
     /// One of `success`, `success_after_retry`, `success_after_fallback`,
-    /// `success_after_substitution`, `exhausted`, `cancelled`, `partial`, `policy_stop`,
+    /// `success_after_substitution`, `success_by_hook`, `exhausted`, `cancelled`, `partial`, `policy_stop`,
     /// `deadline`, `denied`, `bad_request`.
     pub outcome: &'static str,
     /// Sends to providers, over all channels and keys; 0 when nothing was sent.

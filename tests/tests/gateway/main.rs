@@ -9,6 +9,7 @@ mod disclosure;
 mod fallback;
 mod hang_up;
 mod headers;
+mod hooks;
 mod keepalive;
 mod keys;
 mod life;

@@ -8,6 +8,7 @@ use backstop_classifier::Verdict;
 use backstop_keypool::Refusal;
 use backstop_units::{KeyId, Moment};
 
+use crate::hook::{HookError, HookStage};
 use crate::route::Channel;
 use crate::sentence::Sentence;
 use crate::trail::AttemptAction;
@@ -15,6 +16,14 @@ use crate::trail::AttemptAction;
 /// One thing for the driver to do. It does them in order.
 #[derive(Debug, Clone)]
 pub enum Action {
+    /// Ask the hooks in their order until one does not pass; answer with `HookPassed`,
+    /// `HookAnswered` or `HookStopped`. Never asked for where there are none.
+    RunHook {
+        /// When in the stay on the channel.
+        stage: HookStage,
+        /// The channel.
+        channel: Arc<Channel>,
+    },
     /// Ask the channel's breaker; answer with `PermitGranted` or `PermitRefused`.
     AskPermit {
         /// The channel.
@@ -133,6 +142,8 @@ pub struct FinalError {
     pub verdict: Option<Verdict>,
     /// The attempt whose answer is shown, for [`Cause::Upstream`].
     pub attempt: Option<u32>,
+    /// What a hook said, for [`Cause::Hook`].
+    pub stopped: Option<HookError>,
     /// What a caller may wait for: a rate limit's own hint, or the earliest reopening.
     pub retry_after: Option<Duration>,
     /// `true`: layers above should not repeat the request.
@@ -152,6 +163,8 @@ pub enum Cause {
     NothingEligible,
     /// No key of the channel serves the model.
     NoKeyServes,
+    /// A hook's: it stopped the journey, or the channel whose error is told.
+    Hook,
     /// The gateway stopped before anything was sent.
     NotSent,
 }

@@ -40,7 +40,10 @@ impl Journey {
                 self.state = State::Committed(attempt);
                 return;
             }
-            Event::Whole => return self.on_success(now, &attempt),
+            Event::Whole => {
+                self.write_success(now, &attempt);
+                return self.ask_after_answer();
+            }
             Event::Failed {
                 verdict,
                 stale_connection,
@@ -64,7 +67,10 @@ impl Journey {
 
     pub(super) fn on_committed(&mut self, now: Moment, attempt: Attempt, event: &Event) {
         match event {
-            Event::Whole => self.on_success(now, &attempt),
+            Event::Whole => {
+                self.write_success(now, &attempt);
+                self.serve();
+            }
             Event::Usage(usage) => {
                 self.trail[attempt.row].usage = Some(*usage);
                 self.state = State::Committed(attempt);
@@ -83,14 +89,12 @@ impl Journey {
         }
     }
 
-    fn on_success(&mut self, now: Moment, attempt: &Attempt) {
+    fn write_success(&mut self, now: Moment, attempt: &Attempt) {
         let row = &mut self.trail[attempt.row];
         row.total = now.since(row.started);
         row.outcome = Outcome::Success;
         row.upstream_phase = UpstreamPhase::Output;
         self.settle(Health::Success, KeyFate::Served);
-        self.say_served();
-        self.finish(Ending::Success);
     }
 
     /// A stream that broke after output: the caller has a part, and nothing follows.

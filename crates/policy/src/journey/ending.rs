@@ -16,13 +16,17 @@ impl Journey {
     pub(super) fn finish_exhausted(&mut self, now: Moment, halted: bool) {
         self.close_leg();
         let mut error = self.error.take().unwrap_or_else(|| bare(Cause::NotSent));
-        if self.sends.total() == 0 {
+        if self.sends.total() == 0 && error.stopped.is_none() {
             let reopening = self.skips.iter().map(|skip| skip.until).min();
             error.retry_after = reopening.map(|until| until.since(now));
         }
         error.do_not_retry |= self.sends.total() > 1;
         self.say_failed(&error, halted);
-        self.finish(Ending::Exhausted(error));
+        self.finish(if error.cause == Cause::Hook {
+            Ending::PolicyStop(error)
+        } else {
+            Ending::Exhausted(error)
+        });
     }
 
     /// The request's own time is up. An attempt it cut off says nothing about its channel.
@@ -65,7 +69,7 @@ impl Journey {
                 self.refund(&start);
             }
             State::Waiting { start, .. } | State::AskedPermit(start) => self.refund(&start),
-            State::Ready | State::AskedBudget(_) | State::Over => {}
+            State::Ready | State::AskedHook(_) | State::AskedBudget(_) | State::Over => {}
         }
         self.finish(Ending::Cancelled);
     }
@@ -83,7 +87,8 @@ impl Journey {
             unsent |= matches!(action, Action::Send { .. });
             !matches!(
                 action,
-                Action::AskPermit { .. }
+                Action::RunHook { .. }
+                    | Action::AskPermit { .. }
                     | Action::Lease { .. }
                     | Action::SpendBudget { .. }
                     | Action::Wait { .. }

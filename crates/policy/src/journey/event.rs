@@ -6,9 +6,27 @@ use backstop_keypool::{NoKey, Outlook};
 use backstop_units::{KeyId, Moment, Roll};
 use std::time::Duration;
 
+use crate::hook::HookError;
+
 /// Something that happened. The driver reports it with the moment it was seen.
 #[derive(Debug, Clone)]
 pub enum Event {
+    /// No hook has anything to say.
+    HookPassed,
+    /// A hook answers in the channel's place. The driver keeps the answer.
+    HookAnswered {
+        /// The hook's name.
+        hook: String,
+    },
+    /// A hook stops the channel, and without `allow_fallbacks` the journey.
+    HookStopped {
+        /// The hook's name.
+        hook: String,
+        /// What is wrong.
+        error: HookError,
+        /// Whether another channel may still be tried.
+        allow_fallbacks: bool,
+    },
     /// The channel's breaker lets the attempt through.
     PermitGranted,
     /// The channel's breaker is open until then.

@@ -5,8 +5,11 @@ use backstop_keypool::Walk;
 use backstop_units::KeyId;
 
 use super::action::{Cause, FinalError};
+use super::onward::bare;
 use crate::decision::{Repeat, conduct};
+use crate::hook::HookError;
 use crate::route::Channel;
+use crate::sentence::Category;
 
 /// What one stay on a channel has used and seen.
 #[derive(Debug, Default)]
@@ -29,6 +32,10 @@ pub(super) struct LegRun {
     pub(super) pool_dead: bool,
     /// Whether the last failure holds the request to this channel.
     pub(super) bound: bool,
+    /// Whether the hooks were asked about how it ended.
+    pub(super) heard: bool,
+    /// What a hook said against it.
+    pub(super) stopped: Option<HookError>,
     /// Whether the stay is over and its error was taken.
     pub(super) closed: bool,
     /// The key of the attempt before.
@@ -87,6 +94,17 @@ impl LegRun {
         })
     }
 
+    /// Forgets what failed before the channel answered.
+    pub(super) fn forget_failures(&mut self) {
+        (self.last, self.refused_model, self.refused_content) = (None, None, None);
+    }
+
+    /// What ended the stay, for the routing log: a hook's say, else the last failure.
+    pub(super) fn category(&self) -> Option<Category> {
+        let stopped = self.stopped.as_ref().map(Category::of_stop);
+        stopped.or_else(|| Some(Category::of(&self.last.as_ref()?.verdict)))
+    }
+
     /// The failure that stands for the whole stay. Where the walk ended on a key refused for good,
     /// a refusal of the model or the place wins over whichever key died last. A refusal of the
     /// content binds the request whatever another key met after it. Else it is the last failure.
@@ -100,6 +118,14 @@ impl LegRun {
     /// The error this stay leaves behind. A pool that died for account reasons, within the retry
     /// budget, is told apart from the caller's own key.
     pub(super) fn error(&self, channel: &Channel) -> Option<FinalError> {
+        if let Some(stopped) = &self.stopped {
+            return Some(FinalError {
+                stopped: Some(stopped.clone()),
+                retry_after: stopped.wait(),
+                do_not_retry: stopped.wait().is_none(),
+                ..bare(Cause::Hook)
+            });
+        }
         let told = self.telling()?;
         let of_account = matches!(
             (told.verdict.class, told.verdict.kind),
@@ -115,6 +141,7 @@ impl LegRun {
             },
             attempt: (!exhausted).then_some(told.attempt),
             retry_after: told.verdict.retry_after.filter(|_| limited),
+            stopped: None,
             do_not_retry: !may_be_repeated_above(&told.verdict),
             verdict: Some(told.verdict),
         })

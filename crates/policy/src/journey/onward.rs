@@ -23,6 +23,9 @@ pub(super) struct Past {
 impl Journey {
     /// This channel has nothing more to give: on to the next candidate its failure admits.
     pub(super) fn leave_channel(&mut self, now: Moment) {
+        if self.ask_after_failure() {
+            return;
+        }
         self.close_leg();
         if self.leg.bound {
             self.finish_exhausted(now, true);
@@ -51,10 +54,11 @@ impl Journey {
         }
     }
 
-    /// The primary's error is the journey's; one that no provider had a part in gives way to it.
+    /// The primary's error is the journey's; one that neither a provider nor a hook had a part in
+    /// gives way to it.
     pub(super) fn keep_error(&mut self, error: FinalError) {
         let known = self.error.as_ref();
-        if known.is_none_or(|known| known.verdict.is_none() && error.verdict.is_some()) {
+        if known.is_none_or(|known| !error.is_bare() && (self.at == 0 || known.is_bare())) {
             self.error = Some(error);
         }
     }
@@ -68,7 +72,8 @@ impl Journey {
             Err(_) => return self.finish_exhausted(now, true),
         };
         let failure = self.failures().last();
-        let category = failure.map(|failure| Category::of(&failure.verdict));
+        let stopped = self.leg.stopped.as_ref().map(Category::of_stop);
+        let category = stopped.or_else(|| failure.map(|failure| Category::of(&failure.verdict)));
         let chain_goes_on =
             failure.is_none_or(|failure| conduct(&failure.verdict).substitution != Reach::Closed);
         let missing = if chain_goes_on {
@@ -124,14 +129,13 @@ impl Journey {
                 .all(|past| candidate.admits(&past.verdict, past.window))
     }
 
-    /// Whether a candidate may come first, or follow channels that were all passed over: an open
-    /// circuit stands for the transient failures that opened it, held keys for the rate limit that
+    /// Whether a candidate may come first, or follow channels that were all passed over or stopped
+    /// by a hook, which says itself what its error counts as. An open circuit stands for the transient failures that opened it, held keys for the rate limit that
     /// holds them.
     fn admitted_unsent(&self, candidate: &Candidate) -> bool {
         match &candidate.leg {
             Leg::Substitution { on, .. } if !on.is_empty() => {
-                let like = self.skips.last().map(|skip| skip.reason.stands_for());
-                like.is_some_and(|like| on.contains(&like))
+                self.like.is_some_and(|like| on.contains(&like))
             }
             _ => true,
         }
@@ -233,19 +237,20 @@ impl Journey {
 
     /// `halted`: the chain stops although others are left, or here of all places.
     pub(super) fn say_failed(&mut self, error: &FinalError, halted: bool) {
-        let Some(verdict) = &error.verdict else {
+        let stopped = error.stopped.as_ref().map(Category::of_stop);
+        let Some(told) = stopped.or_else(|| error.verdict.as_ref().map(Category::of)) else {
             return;
         };
         if !self.moved {
             return;
         }
-        match self.leg.last.as_ref().filter(|_| halted && self.at > 0) {
-            Some(last) => {
-                let (to, category) = (self.channel().label(), Category::of(&last.verdict));
+        match self.leg.category().filter(|_| halted && self.at > 0) {
+            Some(category) => {
+                let to = self.channel().label();
                 self.say(Sentence::FallbackHalted { to, category });
             }
             None => {
-                let (of, category) = (self.fallbacks(), Category::of(verdict));
+                let (of, category) = (self.fallbacks(), told);
                 self.say(Sentence::FallbacksExhausted { of, category });
             }
         }
@@ -254,7 +259,7 @@ impl Journey {
 
 impl Force {
     /// The class of failure that an unsent request is treated as having met.
-    const fn stands_for(self) -> Class {
+    pub(super) const fn stands_for(self) -> Class {
         match self {
             Self::Open => Class::Transient,
             Self::Held => Class::RateLimit,
@@ -276,6 +281,7 @@ pub(super) const fn bare(cause: Cause) -> FinalError {
         cause,
         verdict: None,
         attempt: None,
+        stopped: None,
         retry_after: None,
         do_not_retry: !matches!(cause, Cause::NotSent),
     }

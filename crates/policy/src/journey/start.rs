@@ -42,7 +42,7 @@ impl Journey {
             _ if candidate > 0 => AttemptAction::Fallback,
             _ => AttemptAction::Direct,
         };
-        self.ask_permit(Start {
+        self.ask_before(Start {
             action,
             first,
             ..Start::default()
@@ -113,6 +113,7 @@ impl Journey {
             ..blank_row(&self.channel(), start.action, now)
         });
         if self.leg.sends == 0 {
+            self.like = Some(reason.stands_for());
             self.skips.push(Skip {
                 candidate: self.at,
                 until,
@@ -155,7 +156,7 @@ impl Journey {
     }
 }
 
-fn blank_row(channel: &Channel, action: AttemptAction, now: Moment) -> AttemptRow {
+pub(super) fn blank_row(channel: &Channel, action: AttemptAction, now: Moment) -> AttemptRow {
     AttemptRow {
         attempt: None,
         action,

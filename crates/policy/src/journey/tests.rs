@@ -3,6 +3,7 @@
 
 mod across;
 mod clocks;
+mod hooks;
 mod keys;
 mod laws;
 mod replies;

@@ -34,6 +34,17 @@ const REPLIES: [&str; 24] = [
     "400window",
 ];
 
+const SAYS: [&str; 8] = [
+    "pass",
+    "pass",
+    "pass@40",
+    "answer",
+    "halt403",
+    "next429:rate_limit+3",
+    "next403@20",
+    "pass@100000",
+];
+
 #[derive(Debug, Clone)]
 struct Wild {
     replies: Vec<usize>,
@@ -48,6 +59,8 @@ struct Wild {
     flags: [bool; 5],
     leaves: Option<u64>,
     leaves_at_step: Option<usize>,
+    /// What hooks say before and after each provider, where there are any.
+    hooks: Option<[usize; 6]>,
 }
 
 fn wild() -> impl Strategy<Value = Wild> {
@@ -64,9 +77,10 @@ fn wild() -> impl Strategy<Value = Wild> {
         (side(), side()),
         any::<([bool; 3], [bool; 2], [bool; 5])>(),
         leave,
+        proptest::option::of(proptest::array::uniform6(0..SAYS.len())),
     )
         .prop_map(
-            |(replies, keys, bounds, sides, (open, held, flags), leave)| Wild {
+            |(replies, keys, bounds, sides, (open, held, flags), leave, hooks)| Wild {
                 replies,
                 keys,
                 retries: bounds.0,
@@ -79,6 +93,7 @@ fn wild() -> impl Strategy<Value = Wild> {
                 flags,
                 leaves: leave.0,
                 leaves_at_step: leave.1,
+                hooks,
             },
         )
 }
@@ -121,6 +136,11 @@ fn play(wild: &Wild) -> Played {
     if let Some(leaves) = wild.leaves {
         case = case.leaves(leaves);
     }
+    let stages = ["alpha", "beta", "gamma"]
+        .map(|provider| ["before", "after"].map(|stage| format!("{stage} {provider}")));
+    for (stage, say) in stages.iter().flatten().zip(wild.hooks.iter().flatten()) {
+        case = case.hook(stage, SAYS[*say]);
+    }
     case.world.leaves_at_step = wild.leaves_at_step;
     case.world.restless = restless;
     let mut replies = wild.replies.clone().into_iter().cycle();
@@ -152,6 +172,14 @@ proptest! {
         };
         prop_assert!(wild.sides.0.is_none_or(|most| on_side(true) <= most));
         prop_assert!(wild.sides.1.is_none_or(|most| on_side(false) <= most));
+        let mut heard = world.heard.clone();
+        heard.sort_unstable();
+        heard.dedup();
+        prop_assert_eq!(heard.len(), world.heard.len(), "once a channel and stage");
+        prop_assert_eq!(heard.is_empty() || wild.hooks.is_some(), true);
+        if let Ending::PolicyStop(error) = &played.ending {
+            prop_assert!(error.stopped.is_some() && error.attempt.is_none());
+        }
         let told = match &played.ending {
             Ending::Exhausted(error) => error.attempt,
             _ => None,

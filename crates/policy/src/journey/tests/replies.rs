@@ -7,6 +7,7 @@ use backstop_classifier::{
 };
 
 use super::super::Event;
+use crate::hook::{Aftermath, HookError, HookStage};
 
 /// The events of one attempt, each with the time since it was sent. `name@ms` delays the telling
 /// one; `status+s` carries a `Retry-After`.
@@ -54,6 +55,44 @@ pub(super) fn events(name: &str) -> Vec<(Duration, Event)> {
     events
 }
 
+/// When hooks are asked, and about what.
+pub(super) fn asked(stage: &HookStage) -> (&'static str, String) {
+    match stage {
+        HookStage::Before => ("before", String::new()),
+        HookStage::After(Aftermath::Answered) => ("after", " answered".to_owned()),
+        HookStage::After(Aftermath::Failed(verdict)) => ("after", format!(" {}", verdict.class)),
+    }
+}
+
+/// What the hooks say, by short words, and how long they take.
+pub(super) fn say(words: &str) -> (Duration, Event) {
+    let (words, millis) = words.split_once('@').unwrap_or((words, "0"));
+    let after = Duration::from_millis(millis.parse().expect("milliseconds"));
+    let (words, wait) = words.split_once('+').unwrap_or((words, ""));
+    let (words, class) = words.split_once(':').unwrap_or((words, ""));
+    let hook = "h".to_owned();
+    let event = match words {
+        "pass" => Event::HookPassed,
+        "answer" => Event::HookAnswered { hook },
+        stop => {
+            let status = stop[4..].parse().expect("a status");
+            let mut error = HookError::new(status, "stopped", "Not this one.");
+            if let Ok(seconds) = wait.parse() {
+                error = error.retry_after(Duration::from_secs(seconds));
+            }
+            if let Some(class) = Class::from_name(class) {
+                error = error.like(class);
+            }
+            Event::HookStopped {
+                hook,
+                error,
+                allow_fallbacks: stop.starts_with("next"),
+            }
+        }
+    };
+    (after, event)
+}
+
 fn head(status: u16) -> Event {
     Event::Headers {
         status,
@@ -82,6 +121,10 @@ pub(super) fn verdict(name: &str) -> Verdict {
 fn answered(name: &str) -> Verdict {
     let status = name[..3].parse().expect("a status");
     let body = match &name[3..] {
+        "busy" => {
+            r#"{"error":{"message":"The engine is currently overloaded","code":"overloaded"}}"#
+        }
+        "crash" => r#"{"error":{"message":"oops","code":"engine_crashed"}}"#,
         "" if status >= 500 => r#"{"error":{"message":"down","type":"server_error"}}"#,
         "" if status == 401 => r#"{"error":{"message":"no","code":"invalid_api_key"}}"#,
         "" if status == 400 => r#"{"error":{"message":"bad","code":"invalid_value"}}"#,
@@ -145,6 +188,8 @@ fn replies_are_read_as_meant() {
         ),
         ("408", Class::Transient, none),
         ("503", Class::Transient, none),
+        ("500crash", Class::Transient, none),
+        ("503busy", Class::Transient, Some(Kind::Overloaded)),
         ("reset", Class::Transient, none),
         ("slow", Class::Timeout, none),
         ("empty", Class::Malformed, Some(Kind::EmptyAnswer)),

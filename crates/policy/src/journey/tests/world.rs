@@ -14,7 +14,7 @@ use backstop_units::{
 };
 
 use super::super::{Action, Cause, Ending, Event, FinalError, Journey, KeyFate, Terms};
-use super::replies::events;
+use super::replies::{asked, events, say};
 use crate::plan::{Ask, CallerFallback, Plan, single};
 use crate::route::{
     Channel, Clocks, CommitChoice, HintUse, Lossy, RetryTerms, Route, RouteLimits, Substitution,
@@ -196,6 +196,14 @@ impl Case {
         self
     }
 
+    /// What the hooks say at `before provider` or `after provider`; elsewhere they pass. Words:
+    /// `pass`, `answer`, `halt<status>`, `next<status>`; `:class` for what it counts as, `+s` for a
+    /// wait, `@ms` for the time it takes.
+    pub(super) fn hook(mut self, when: &str, says: &str) -> Self {
+        self.world.hooks.insert(when.to_owned(), says.to_owned());
+        self
+    }
+
     /// The caller hangs up then.
     pub(super) fn leaves(mut self, millis: u64) -> Self {
         self.world.leaves = Some(Moment::from_millis(millis));
@@ -218,6 +226,9 @@ impl Case {
     pub(super) fn play(self) -> Played {
         let mut journey = Journey::new(self.plan(), self.terms);
         let mut world = self.world;
+        if !world.hooks.is_empty() {
+            journey = journey.with_hooks();
+        }
         world.drive(&mut journey);
         Played {
             ending: world.ending.take().expect("every journey ends"),
@@ -305,6 +316,9 @@ pub(super) struct World {
     pub(super) replies: HashMap<String, VecDeque<String>>,
     /// Where no script says otherwise.
     pub(super) otherwise: Option<Box<dyn FnMut() -> String>>,
+    hooks: HashMap<String, String>,
+    /// What the hooks were asked about.
+    pub(super) heard: Vec<String>,
     open: HashMap<String, Moment>,
     budget: HashMap<String, u32>,
     holds: Holds,
@@ -378,6 +392,16 @@ impl World {
         assert!(self.ending.is_none(), "after the end: {action:?}");
         let now = self.now;
         match action {
+            Action::RunHook { stage, channel } => {
+                let (when, told) = asked(&stage);
+                self.heard.push(format!("{when} {}", channel.label()));
+                let when = format!("{when} {}", channel.provider);
+                self.said
+                    .push(format!("{} {when}{told}?", now.elapsed().as_millis()));
+                let says = self.hooks.get(&when).map_or("pass", String::as_str);
+                let (after, event) = say(says);
+                self.coming.push_back((now + after, event));
+            }
             Action::AskPermit {
                 channel,
                 force,
@@ -579,9 +603,13 @@ fn describe(ending: &Ending) -> String {
         Cause::Deadline => "time",
         Cause::NothingEligible => "nothing_eligible",
         Cause::NoKeyServes => "no_key_serves",
+        Cause::Hook => "hook",
         Cause::NotSent => "not_sent",
     };
     line = format!("{line} {cause}");
+    if let Some(stopped) = &error.stopped {
+        line = format!("{line} {}", stopped.status());
+    }
     if let (Some(attempt), Some(verdict)) = (error.attempt, &error.verdict) {
         line = format!("{line} #{attempt} {}", verdict.class);
     }
