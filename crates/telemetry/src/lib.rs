@@ -12,7 +12,7 @@
 //! use backstop_telemetry::{Configured, Metrics, RequestEnd};
 //!
 //! let metrics = Metrics::new();
-//! metrics.configure(&Configured { routes: &["fast"], channels: &[] });
+//! metrics.configure(&Configured { routes: &["fast"], providers: &[], channels: &[] });
 //! metrics.request_ended(&RequestEnd {
 //!     route: "fast", dialect: "openai-chat", outcome: "success", attempts: 1,
 //!     duration: Duration::from_millis(420), first_output: None,

@@ -160,150 +160,174 @@ impl Story {
 /// The six stories.
 pub(crate) fn stories() -> Vec<Story> {
     vec![
-        Story {
-            title: "A revoked key",
-            plot: "The first key that north is shown was revoked. Nobody waits for a dead key.",
-            ask: Ask {
-                model: "chat-main",
-                stream: false,
-            },
-            north: || {
-                vec![
-                    Step::fault(Fault::InvalidKey).nth(1),
-                    answers("north", false),
-                ]
-            },
-            want: Want {
-                status: 200,
-                outcome: "success_after_retry",
-                served_by: Some("north"),
-                action: Some("retry"),
-                text: "Hello from north.",
-                attempts: [2, 0, 0],
-                done: None,
-                error: false,
-            },
-            moral: "the next key answered at once, and no retry was charged.",
-        },
-        Story {
-            title: "A rate limit with Retry-After",
-            plot: "North answers 429 and asks for 2 s on that key. Another key is fresh.",
-            ask: Ask {
-                model: "chat-main",
-                stream: false,
-            },
-            north: || {
-                let limited = Step::fault(Fault::RateLimited).header("retry-after", "2");
-                vec![limited.nth(1), answers("north", false)]
-            },
-            want: Want {
-                status: 200,
-                outcome: "success_after_retry",
-                served_by: Some("north"),
-                action: Some("retry"),
-                text: "Hello from north.",
-                attempts: [2, 0, 0],
-                done: None,
-                error: false,
-            },
-            moral: "a fresh key waits by the formula only; the limited one is left alone.",
-        },
-        Story {
-            title: "A provider that is down",
-            plot: "North answers 503, three times. East serves the same contract.",
-            ask: Ask {
-                model: "chat-main",
-                stream: false,
-            },
-            north: || vec![Step::fault(Fault::Unavailable).always()],
-            want: Want {
-                status: 200,
-                outcome: "success_after_fallback",
-                served_by: Some("east"),
-                action: Some("fallback"),
-                text: "Hello from east.",
-                attempts: [3, 1, 0],
-                done: None,
-                error: false,
-            },
-            moral: "two retries with backoff, then the other channel; the caller saw one answer.",
-        },
-        Story {
-            title: "A permitted substitution",
-            plot: "North is down and has no twin on this route, but the operator permits another model.",
-            ask: Ask {
-                model: "chat-flex",
-                stream: false,
-            },
-            north: || vec![Step::fault(Fault::Unavailable).always()],
-            want: Want {
-                status: 200,
-                outcome: "success_after_substitution",
-                served_by: Some("south"),
-                action: Some("substitution"),
-                text: "Hello from south.",
-                attempts: [3, 0, 1],
-                done: None,
-                error: false,
-            },
-            moral: "another model answered, in the caller's dialect, and the answer says so.",
-        },
-        Story {
-            title: "A stream that dies before output",
-            plot: "North sends its startup events, then an error inside the 200.",
-            ask: Ask {
-                model: "chat-main",
-                stream: true,
-            },
-            north: || {
-                let failing = [
-                    role(),
-                    Item::data(json!({"error": {
-                        "message": "The server had an error", "type": "server_error", "code": null,
-                    }})),
-                ];
-                vec![Step::sse(failing).nth(1), answers("north", true)]
-            },
-            want: Want {
-                status: 200,
-                outcome: "success_after_retry",
-                served_by: Some("north"),
-                action: Some("retry"),
-                text: "Hello from north.",
-                attempts: [2, 0, 0],
-                done: Some(true),
-                error: false,
-            },
-            moral: "what was held back was thrown away; the caller got one whole stream.",
-        },
-        Story {
-            title: "A stream that dies after output",
-            plot: "North cuts the connection when the caller already has text. East stands by, unused.",
-            ask: Ask {
-                model: "chat-main",
-                stream: true,
-            },
-            north: || {
-                let pieces = [
-                    role(),
-                    text("Hello "),
-                    text("from").after(Duration::from_millis(50)),
-                ];
-                vec![Step::sse(pieces).then(End::Cut)]
-            },
-            want: Want {
-                status: 200,
-                outcome: "partial",
-                served_by: Some("north"),
-                action: Some("direct"),
-                text: "Hello from",
-                attempts: [1, 0, 0],
-                done: Some(false),
-                error: true,
-            },
-            moral: "nothing was replayed; the stream ended with an error and never looked finished.",
-        },
+        revoked_key(),
+        rate_limit(),
+        provider_down(),
+        substitution(),
+        dies_before_output(),
+        dies_after_output(),
     ]
+}
+
+fn revoked_key() -> Story {
+    Story {
+        title: "A revoked key",
+        plot: "The first key that north is shown was revoked. Nobody waits for a dead key.",
+        ask: Ask {
+            model: "chat-main",
+            stream: false,
+        },
+        north: || {
+            vec![
+                Step::fault(Fault::InvalidKey).nth(1),
+                answers("north", false),
+            ]
+        },
+        want: Want {
+            status: 200,
+            outcome: "success_after_retry",
+            served_by: Some("north"),
+            action: Some("retry"),
+            text: "Hello from north.",
+            attempts: [2, 0, 0],
+            done: None,
+            error: false,
+        },
+        moral: "the next key answered at once, and no retry was charged.",
+    }
+}
+
+fn rate_limit() -> Story {
+    Story {
+        title: "A rate limit with Retry-After",
+        plot: "North answers 429 and asks for 2 s on that key. Another key is fresh.",
+        ask: Ask {
+            model: "chat-main",
+            stream: false,
+        },
+        north: || {
+            let limited = Step::fault(Fault::RateLimited).header("retry-after", "2");
+            vec![limited.nth(1), answers("north", false)]
+        },
+        want: Want {
+            status: 200,
+            outcome: "success_after_retry",
+            served_by: Some("north"),
+            action: Some("retry"),
+            text: "Hello from north.",
+            attempts: [2, 0, 0],
+            done: None,
+            error: false,
+        },
+        moral: "a fresh key waits by the formula only; the limited one is left alone.",
+    }
+}
+
+fn provider_down() -> Story {
+    Story {
+        title: "A provider that is down",
+        plot: "North answers 503, three times. East serves the same contract.",
+        ask: Ask {
+            model: "chat-main",
+            stream: false,
+        },
+        north: || vec![Step::fault(Fault::Unavailable).always()],
+        want: Want {
+            status: 200,
+            outcome: "success_after_fallback",
+            served_by: Some("east"),
+            action: Some("fallback"),
+            text: "Hello from east.",
+            attempts: [3, 1, 0],
+            done: None,
+            error: false,
+        },
+        moral: "two retries with backoff, then the other channel; the caller saw one answer.",
+    }
+}
+
+fn substitution() -> Story {
+    Story {
+        title: "A permitted substitution",
+        plot: "North is down and has no twin on this route, but the operator permits another model.",
+        ask: Ask {
+            model: "chat-flex",
+            stream: false,
+        },
+        north: || vec![Step::fault(Fault::Unavailable).always()],
+        want: Want {
+            status: 200,
+            outcome: "success_after_substitution",
+            served_by: Some("south"),
+            action: Some("substitution"),
+            text: "Hello from south.",
+            attempts: [3, 0, 1],
+            done: None,
+            error: false,
+        },
+        moral: "another model answered, in the caller's dialect, and the answer says so.",
+    }
+}
+
+fn dies_before_output() -> Story {
+    Story {
+        title: "A stream that dies before output",
+        plot: "North sends its startup events, then an error inside the 200.",
+        ask: Ask {
+            model: "chat-main",
+            stream: true,
+        },
+        north: || {
+            let failing = [
+                role(),
+                Item::data(json!({"error": {
+                    "message": "The server had an error", "type": "server_error", "code": null,
+                }})),
+            ];
+            vec![Step::sse(failing).nth(1), answers("north", true)]
+        },
+        want: Want {
+            status: 200,
+            outcome: "success_after_retry",
+            served_by: Some("north"),
+            action: Some("retry"),
+            text: "Hello from north.",
+            attempts: [2, 0, 0],
+            done: Some(true),
+            error: false,
+        },
+        moral: "what was held back was thrown away; the caller got one whole stream.",
+    }
+}
+
+fn dies_after_output() -> Story {
+    Story {
+        title: "A stream that dies after output",
+        plot: "North cuts the connection when the caller already has text. East stands by, unused.",
+        ask: Ask {
+            model: "chat-main",
+            stream: true,
+        },
+        north: || {
+            let pieces = [
+                role(),
+                text("Hello "),
+                text("from").after(Duration::from_millis(50)),
+            ];
+            vec![Step::sse(pieces).then(End::Cut)]
+        },
+        want: Want {
+            status: 200,
+            outcome: "partial",
+            served_by: Some("north"),
+            action: Some("direct"),
+            text: "Hello from",
+            attempts: [1, 0, 0],
+            done: Some(false),
+            error: true,
+        },
+        moral: "nothing was replayed; the stream ended with an error and never looked finished.",
+    }
 }
 
 fn role() -> Item {

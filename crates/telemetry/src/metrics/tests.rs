@@ -18,6 +18,7 @@ const CHANNELS: [Channel<'_>; 2] = [
 fn configured() -> Metrics {
     let metrics = Metrics::new();
     metrics.configure(&Configured {
+        providers: &[],
         routes: &["fast"],
         channels: &CHANNELS,
     });
@@ -141,6 +142,7 @@ fn gauges_of_a_channel_leave_with_it_and_its_counters_stay() {
         metrics.attempt_ended(&attempt(channel.provider, channel.model));
     }
     metrics.configure(&Configured {
+        providers: &[],
         routes: &["fast"],
         channels: &CHANNELS[..1],
     });
