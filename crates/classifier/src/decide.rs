@@ -204,9 +204,12 @@ impl<'e> Case<'e> {
             for compiled in self.tables.into_iter().flatten() {
                 let rules = compiled.table.codes;
                 let fits = |i: usize| rules[i].weak == weak && self.fits(&rules[i], By::Code);
-                if let Some(i) = compiled.codes.first(&words, fits) {
-                    let code = Code::new(&code);
-                    return self.finding(&rules[i], By::Code, Signal::Code { field, code });
+                if let Some(hit) = compiled.codes.first(&words, fits) {
+                    let signal = Signal::Code {
+                        field,
+                        code: Code::new(&code),
+                    };
+                    return self.finding(&rules[hit.rule], By::Code, signal);
                 }
             }
         }
@@ -218,9 +221,9 @@ impl<'e> Case<'e> {
         for compiled in self.tables.into_iter().flatten() {
             let rules = compiled.table.phrases;
             let fits = |i: usize| self.fits(&rules[i], By::Phrase);
-            if let Some(i) = compiled.phrases.first(&self.prose, fits) {
-                let signal = Signal::Phrase(rules[i].pattern);
-                let finding = self.finding(&rules[i], By::Phrase, signal)?;
+            if let Some(hit) = compiled.phrases.first(&self.prose, fits) {
+                let signal = Signal::Phrase(compiled.phrases.spelling(hit));
+                let finding = self.finding(&rules[hit.rule], By::Phrase, signal)?;
                 return Some(self.refine(finding));
             }
         }

@@ -256,7 +256,10 @@ fn is_html(text: &str) -> bool {
 
 /// Whether the text is server-sent events as they came.
 fn is_event(text: &str) -> bool {
-    text.starts_with("data:") || text.starts_with("event:") || text.starts_with("id:")
+    ["data:", "event:", "id:", "retry:"]
+        .iter()
+        .any(|field| text.starts_with(field))
+        || text.starts_with(':') && text.contains("\ndata:")
 }
 
 /// The JSON object in a message, when the message is one, or is a client's wrapping of one: a short

@@ -173,17 +173,17 @@ pub(crate) fn code_index() -> &'static Index {
 /// The kind that a message gives to a class.
 pub(crate) fn by_phrase(class: Class, prose: &Words) -> Option<Kind> {
     let found = PHRASE_INDEX.first(prose, |i| PHRASES[i].class == class)?;
-    PHRASES[found].kind
+    PHRASES[found.rule].kind
 }
 
 /// The kind that a code gives to a class.
 pub(crate) fn by_code(class: Class, words: &Words) -> Option<Kind> {
     let found = CODE_INDEX.first(words, |i| CODES[i].class == class)?;
-    CODES[found].kind
+    CODES[found.rule].kind
 }
 
 /// The phrase that makes the more specific class out of its neighbour.
 pub(crate) fn refinement(class: Class, prose: &Words) -> Option<&'static str> {
     let found = REFINE_INDEX.first(prose, |i| REFINEMENTS[i].class == class)?;
-    Some(REFINEMENTS[found].pattern)
+    Some(REFINE_INDEX.spelling(found))
 }

@@ -20,8 +20,8 @@ pub struct Table {
     pub codes: &'static [Rule],
     /// Phrases of whole words in messages, read top to bottom.
     ///
-    /// ` .. ` stands for up to six words, a leading `^` for the start of the message, `_` for a
-    /// quotation, `@model` for the name of a model resource, `@path` for that of a request field.
+    /// ` .. ` stands for up to six words, `(a|b c)` for one of several wordings, a leading `^` for
+    /// the start of the message, a closing `$` for its end, `_` for a quotation, `@model` for the name of a model resource, `@path` for that of a request field.
     pub phrases: &'static [Rule],
     /// Statuses that mean something else here than anywhere else; read last.
     pub statuses: &'static [(u16, Class)],

@@ -288,9 +288,34 @@ impl<'a> Reader<'a> {
             out.extend_from_slice(MODEL);
             return;
         }
+        let echoes = self.peek(0) == b':' && ECHOES.contains(&token);
         push_word(out, token, plain && hyphens == 1);
+        if echoes {
+            self.mark(self.bytes.len(), out);
+        }
     }
 }
+
+/// Words that, before a colon, announce the caller's own text; it goes on to the end of the message.
+const ECHOES: &[&[u8]] = &[
+    b"Input",
+    b"Prompt",
+    b"argument",
+    b"arguments",
+    b"contains",
+    b"field",
+    b"function",
+    b"given",
+    b"got",
+    b"name",
+    b"near",
+    b"parameter",
+    b"property",
+    b"role",
+    b"said",
+    b"supplied",
+    b"tool",
+];
 
 /// Writes one word in lower case, its curly apostrophes straightened.
 fn push_word(out: &mut Vec<u8>, token: &[u8], split_hyphen: bool) {
@@ -396,6 +421,9 @@ mod tests {
             ),
             ("limit exceeded.Please wait", "limit exceeded please wait"),
             ("stray \u{201D} mark", "stray mark"),
+            ("unknown field: rate limit", "unknown field _"),
+            ("bad. Input: rate limit", "bad input _"),
+            ("bad input: rate limit", "bad input rate limit"),
             ("a \u{201C}rate limit\u{201D} b", "a _ b"),
             ("rate-limited gpt-4o-mini", "rate limited gpt-4o-mini"),
         ] {
