@@ -60,6 +60,7 @@ impl<'a> Check<'a> {
         let top = FieldPath::default();
         let server = self.server(&top.field("server"), &raw.server.unwrap_or_default());
         let limits = self.limits(&top.field("limits"), &raw.limits.unwrap_or_default());
+        let session = self.session(&top.field("session"), &raw.session.unwrap_or_default());
         let stations = self.providers(
             &top.field("providers"),
             raw.providers.unwrap_or_default(),
@@ -93,6 +94,7 @@ impl<'a> Check<'a> {
                 Some(RawTrail::Always) => TrailChoice::Always,
                 Some(RawTrail::OnRequest) | None => TrailChoice::OnRequest,
             },
+            session,
             patterns: stations
                 .iter()
                 .map(|(id, station)| (id.clone(), Arc::clone(&station.pattern)))

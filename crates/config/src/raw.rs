@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 pub(crate) use amount::{Millis, Size, Span, Whole};
 use serde::Deserialize;
-pub(crate) use short::{RawChannelEntry, RawCommit, RawKeyEntry, RawRouteEntry};
+pub(crate) use short::{RawChannelEntry, RawCommit, RawKeyEntry, RawRouteEntry, RawWindow};
 
 /// A whole configuration.
 #[derive(Default, Deserialize)]
@@ -23,6 +23,8 @@ pub(crate) struct Raw {
     /// When answers carry the trail of attempts: `"on_request"` (default; the caller sends
     /// `x-backstop-trail: 1`) or `"always"`.
     pub(crate) trail: Option<RawTrail>,
+    /// What becomes of requests that a caller ties together with `x-backstop-session`.
+    pub(crate) session: Option<RawSession>,
     /// The API accounts, by the name that `provider/model` uses.
     pub(crate) providers: Option<BTreeMap<String, RawProvider>>,
     /// What holds for every route that says nothing else, and for `provider/model`.
@@ -66,6 +68,26 @@ pub(crate) struct RawLimits {
     pub(crate) minted_channels: Option<Whole>,
     /// How many ended requests keep their trail in memory. Default 1000.
     pub(crate) kept_journeys: Option<Whole>,
+}
+
+/// `session`.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawSession {
+    /// When the key that served a session before is refused: `"stay"` (default; the request gets
+    /// that error at once) or `"move"` (it goes on, and the session is bound to what serves it).
+    pub(crate) on_refusal: Option<RawOnRefusal>,
+    /// How many sessions are remembered; the least recently used make room. Default 10000. 0 turns
+    /// sessions off.
+    pub(crate) capacity: Option<Whole>,
+}
+
+/// `on_refusal`.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RawOnRefusal {
+    Stay,
+    Move,
 }
 
 /// `trail`.
@@ -251,7 +273,8 @@ pub(crate) struct RawRoute {
     /// No further attempt starts with less time left. Default 250.
     pub(crate) min_attempt_ms: Option<Millis>,
     /// When a stream's first bytes go out: `"first_output"` (default), `"complete"`, or
-    /// `{ window_ms = … }`.
+    /// `{ window_ms = …, window_tokens = … }`: after the first output hold for so long, or until so
+    /// many tokens, whichever is first; one of the two is enough.
     pub(crate) commit: Option<RawCommit>,
     /// A field that a channel's dialect cannot carry: `"refuse"` (default; the channel is left out)
     /// or `"drop"`.
@@ -300,8 +323,9 @@ pub(crate) enum RawLossy {
 pub(crate) struct RawGroup {
     /// The name in plans and trails. Default `group-<n>`, from 1.
     pub(crate) name: Option<String>,
-    /// How its channels are ordered: `"priority"` (default; lowest first, equals by weight) or
-    /// `"weighted"`.
+    /// How its channels are ordered: `"priority"` (default; lowest first, equals by weight),
+    /// `"weighted"` (by weight alone), `"least_latency"` (the shorter expected wait of two drawn by
+    /// weight) or `"least_busy"` (fewest attempts in flight, equals by weight).
     pub(crate) choice: Option<RawChoice>,
     /// Its channels: `"provider/model"`, or a table. Required.
     pub(crate) channels: Option<Vec<RawChannelEntry>>,
@@ -313,6 +337,8 @@ pub(crate) struct RawGroup {
 pub(crate) enum RawChoice {
     Priority,
     Weighted,
+    LeastLatency,
+    LeastBusy,
 }
 
 /// `routes.<name>.groups[].channels[]`, in full.

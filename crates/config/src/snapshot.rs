@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use backstop_policy::{Channel, CommitChoice, Lossy, Route, RouteLimits, single};
+use backstop_policy::{Channel, CommitChoice, Lossy, OnRefusal, Route, RouteLimits, single};
 use backstop_providers::Provider;
 use backstop_units::{ByteCount, ChannelId, GroupName, ModelName, ProviderId, RouteName};
 
@@ -28,6 +28,8 @@ pub struct Snapshot {
     pub limits: Limits,
     /// When answers carry the trail.
     pub trail: TrailChoice,
+    /// What becomes of sessions.
+    pub session: SessionParams,
     /// The providers by name.
     pub providers: HashMap<ProviderId, Arc<Provider>>,
     /// The configured routes by name.
@@ -106,6 +108,25 @@ impl Default for Limits {
             connections: 10_000,
             minted_channels: 1024,
             kept_journeys: 1000,
+        }
+    }
+}
+
+/// What becomes of requests that a caller ties together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionParams {
+    /// When the key that served a session before is refused. Default: it stays and gets the error.
+    pub on_refusal: OnRefusal,
+    /// How many sessions are remembered, about half a KiB each; the least recently used make room.
+    /// Default 10,000; 0 turns sessions off.
+    pub capacity: usize,
+}
+
+impl Default for SessionParams {
+    fn default() -> Self {
+        Self {
+            on_refusal: OnRefusal::Stay,
+            capacity: 10_000,
         }
     }
 }

@@ -137,16 +137,17 @@ impl Walk {
         }
     }
 
-    /// The walk over the next channel of the same request. A key whose account was refused stays
-    /// dead; what was about the model is forgotten.
+    /// The walk over the next channel of the same request, starting at `preferred` when that is
+    /// free. A key whose account was refused stays dead; what was about the model is forgotten, and
+    /// so is what this walk was pinned to or preferred.
     #[must_use]
-    pub fn next_leg(&self) -> Self {
+    pub fn next_leg(&self, preferred: Option<KeyId>) -> Self {
         let dead = self
             .dead
             .iter()
             .filter(|death| death.why.is_about_the_account());
         Self {
-            start: self.start.clone(),
+            start: preferred.map_or(Start::Free, Start::Preferring),
             dead: dead.cloned().collect(),
             ..Self::default()
         }

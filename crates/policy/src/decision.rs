@@ -10,6 +10,10 @@
 //! | unknown | no | no | yes | no | not counted |
 //! | caller fault, cancelled | no | no | no | no | not counted |
 //!
+//! The health column speaks of one failure. Where a request meets the same 5xx on a second channel or
+//! key, it is taken for a fact about the request, and the breaker there is told nothing
+//! (`journey/evidence.rs`).
+//!
 //! Kinds refine it: a context window that was too small may go on to a permitted other model with a
 //! larger one; a refusal by content policy goes nowhere that was not named for it; a rate limit that
 //! waiting can never meet is not waited for.

@@ -14,6 +14,7 @@ mod after;
 mod attempt;
 mod ending;
 mod event;
+mod evidence;
 mod hooks;
 mod leg;
 mod onward;
@@ -29,8 +30,9 @@ use backstop_units::{KeyId, Moment};
 
 pub use action::{Action, Cause, Ending, FinalError, KeyFate};
 pub use event::Event;
+use evidence::Evidence;
 use hooks::Paused;
-use leg::LegRun;
+use leg::{LegRun, Tie};
 use onward::Past;
 
 use crate::decision::Repeat;
@@ -38,6 +40,7 @@ use crate::gates::{Sends, Shut, budget_gate};
 use crate::plan::{Candidate, Leg, Plan};
 use crate::route::{Channel, RouteLimits};
 use crate::sentence::{Category, Sentence};
+use crate::session::{OnRefusal, Session};
 use crate::trail::{AttemptAction, AttemptRow, Phase};
 
 /// What one request brings to its journey besides the plan.
@@ -55,6 +58,8 @@ pub struct Terms {
     pub replay_safe: bool,
     /// The key the caller holds the request to, by name.
     pub pin: Option<String>,
+    /// The session it belongs to. A pin outranks it.
+    pub session: Option<Session>,
 }
 
 /// One caller request from its plan to its terminal reason.
@@ -68,6 +73,8 @@ pub struct Journey {
     sends: Sends,
     /// The failures that ended earlier stays.
     past: Vec<Past>,
+    /// Providers' own failures so far, and where they were met.
+    evidence: Evidence,
     /// The error of the first stay that has one.
     error: Option<FinalError>,
     /// Candidates that a stay was begun on, by place.
@@ -168,6 +175,7 @@ impl Journey {
             leg: LegRun::default(),
             sends: Sends::default(),
             past: Vec::new(),
+            evidence: Evidence::default(),
             error: None,
             moved: false,
             missing_said: 0,
@@ -341,11 +349,24 @@ impl Journey {
         Arc::clone(&self.plan.candidates[candidate].channel)
     }
 
-    fn pin_for(&self, candidate: usize) -> Option<KeyId> {
-        let name = self.terms.pin.as_deref()?;
+    /// What ties a stay on `candidate` to one key: the caller's pin, else its session.
+    fn tie_for(&self, candidate: usize) -> Tie {
         let channel = &self.plan.candidates[candidate].channel;
-        let key = KeyId::new(&channel.provider, name);
-        channel.has_key(&key).then_some(key)
+        if let Some(name) = self.terms.pin.as_deref() {
+            let key = KeyId::new(&channel.provider, name);
+            return if channel.has_key(&key) {
+                Tie::Held(key)
+            } else {
+                Tie::Free
+            };
+        }
+        let session = self.terms.session.as_ref();
+        let key = session.and_then(|session| Some((session.on_refusal, session.key_for(channel)?)));
+        match key {
+            Some((OnRefusal::Stay, key)) => Tie::Held(key.clone()),
+            Some((OnRefusal::Move, key)) => Tie::Preferred(key.clone()),
+            None => Tie::Free,
+        }
     }
 
     /// When the first output of a stream is due; `None` once it has come, or for a whole answer.

@@ -6,8 +6,10 @@ use backstop_chat::{Capabilities, Need, NeedSet, Needs, uncovered};
 use backstop_classifier::{Class, Verdict};
 use backstop_units::{GroupName, Roll, Tokens};
 
+use crate::choice::{Load, ordered};
 use crate::decision::{Reach, conduct};
 use crate::route::{Channel, Choice, Group, Lossy, Route};
+use crate::session::Binding;
 
 /// What a request asks of a route.
 #[derive(Clone)]
@@ -21,6 +23,10 @@ pub struct Ask<'a> {
     /// What a channel can carry for this caller: its contract, less what is lost on the way between
     /// the caller's dialect and the channel's.
     pub carries: &'a dyn Fn(&Channel) -> Capabilities,
+    /// What is going on at a channel. Asked only where a group's choice goes by it.
+    pub load: &'a dyn Fn(&Channel) -> Load,
+    /// Who served the caller's session before, the latest first; empty without one.
+    pub session: &'a [Binding],
 }
 
 /// One entry of the caller's `fallbacks`.
@@ -112,7 +118,7 @@ impl Plan {
         };
         let mut roll = ask.roll;
         for (place, group) in route.groups.iter().enumerate() {
-            for channel in ordered(group, &mut roll) {
+            for channel in ordered(group, ask, &mut roll) {
                 let leg = if place == 0 {
                     Leg::Primary
                 } else {
@@ -253,53 +259,6 @@ impl Candidate {
             Leg::Substitution { .. } | Leg::CallerFallback { same_model: false }
         )
     }
-}
-
-/// The channels of a group in the order this request tries them, drained ones last: they take no
-/// part in chance. One roll orders all others: what is left of it after a choice is again uniform,
-/// and serves the next.
-fn ordered(group: &Group, roll: &mut Roll) -> Vec<Arc<Channel>> {
-    let (mut left, drained): (Vec<&Arc<Channel>>, Vec<_>) = group
-        .channels
-        .iter()
-        .partition(|channel| channel.weight > 0.0);
-    let mut order = Vec::with_capacity(group.channels.len());
-    while !left.is_empty() {
-        let first = match group.choice {
-            Choice::Weighted => 0,
-            Choice::Priority => left
-                .iter()
-                .map(|channel| channel.priority)
-                .min()
-                .unwrap_or(0),
-        };
-        let equal = |channel: &Arc<Channel>| {
-            matches!(group.choice, Choice::Weighted) || channel.priority == first
-        };
-        let places: Vec<usize> = (0..left.len())
-            .filter(|place| equal(left[*place]))
-            .collect();
-        let chosen = pick(&places, |place| left[place].weight, roll);
-        order.push(Arc::clone(left.remove(chosen)));
-    }
-    order.extend(drained.into_iter().cloned());
-    order
-}
-
-/// Picks one of `places` by weight, and leaves in `roll` what the choice did not use of it.
-fn pick(places: &[usize], weight: impl Fn(usize) -> f64, roll: &mut Roll) -> usize {
-    let total: f64 = places.iter().map(|place| weight(*place)).sum();
-    let mut at = roll.fraction() * total;
-    for place in places {
-        let share = weight(*place);
-        if at < share {
-            *roll = Roll::new(at / share).unwrap_or(Roll::LOWEST);
-            return *place;
-        }
-        at -= share;
-    }
-    *roll = Roll::LOWEST;
-    places.last().copied().unwrap_or(0)
 }
 
 /// A group made of a single channel, as routes minted from `provider/model` have.

@@ -46,6 +46,10 @@ pub enum Choice {
     Priority,
     /// By weight alone; weight 0 is drained.
     Weighted,
+    /// Of two drawn by weight, the one with the shorter expected wait.
+    LeastLatency,
+    /// Fewest attempts in flight first; equals by weight.
+    LeastBusy,
 }
 
 /// A provider's model over all or some of its keys: the smallest thing a route can choose.
@@ -173,8 +177,15 @@ pub enum CommitChoice {
     /// At the first meaningful output. The default.
     #[default]
     FirstOutput,
-    /// After output was held for this long, for streams that die young.
-    Window(Duration),
+    /// After output was held for a while, for streams that die young: a time since the first
+    /// output, a number of output tokens (roughly counted), or whichever is reached first. With
+    /// neither it is [`FirstOutput`](Self::FirstOutput).
+    Window {
+        /// The longest time.
+        wait: Option<Duration>,
+        /// The number of tokens that commits.
+        tokens: Option<Tokens>,
+    },
     /// When the whole answer is there; it is then replayed as a stream.
     Complete,
 }

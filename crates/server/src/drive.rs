@@ -6,6 +6,7 @@
 mod attempt;
 mod hooks;
 mod relay;
+mod tally;
 
 use std::sync::Arc;
 
@@ -100,8 +101,8 @@ impl Drive {
     pub(crate) fn new(request: Request, journal: Journal, outlet: Outlet) -> Self {
         let rule = match request.commit {
             CommitChoice::FirstOutput => CommitRule::FirstOutput,
-            CommitChoice::Window(wait) => {
-                Window::new(Some(wait), None).map_or(CommitRule::FirstOutput, CommitRule::Window)
+            CommitChoice::Window { wait, tokens } => {
+                Window::new(wait, tokens).map_or(CommitRule::FirstOutput, CommitRule::Window)
             }
             CommitChoice::Complete => CommitRule::Complete,
         };

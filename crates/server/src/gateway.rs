@@ -175,6 +175,8 @@ impl Reloader {
             .flat_map(|provider| provider.keys().map(|(key, _)| key.clone()))
             .collect();
         gateway.state.retain(&channels, &keys);
+        let sessions = snapshot.session.capacity;
+        gateway.state.set_session_capacity(sessions);
         let channels: Vec<_> = snapshot
             .channels()
             .map(|channel| backstop_telemetry::Channel {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use backstop_config::Resolved;
 use backstop_dialects::{Dialect, read_envelope};
 use backstop_ledger::JourneyRecord;
-use backstop_policy::{Exclusion, Journey, Plan};
+use backstop_policy::{Exclusion, Journey, Plan, Terms};
 use backstop_units::{Moment, RequestId};
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
@@ -127,15 +127,21 @@ where
         Resolved::Configured(route) => route.name.to_string(),
         Resolved::Minted(_) => "direct".to_owned(),
     };
+    let session = asked.session(gateway, &snapshot);
     let asked_for = PlanAsk {
         dialect,
         needs: &envelope.needs,
         fallbacks: &envelope.fallbacks,
         roll: gateway.chance.roll(),
+        live: Some((&gateway.state, accepted)),
+        session: session.as_ref().map_or(&[], |session| &session.bound),
     };
     let plan = plan_for(&snapshot, route, &asked_for);
     check_pin(&asked, &plan)?;
-    let terms = asked.terms(route, envelope.stream, accepted);
+    let terms = Terms {
+        session,
+        ..asked.terms(route, envelope.stream, accepted)
+    };
     let record = JourneyRecord {
         dialect: dialect.as_str(),
         streaming: envelope.stream,
@@ -149,7 +155,8 @@ where
     if !gateway.hooks.is_empty() {
         journey = journey.with_hooks();
     }
-    let journal = Journal::open(Arc::clone(gateway), journey, record, name);
+    let mut journal = Journal::open(Arc::clone(gateway), journey, record, name);
+    journal.session.clone_from(&asked.session);
     let outlet = Outlet::default();
     let request = drive::Request {
         commit: asked.commit.unwrap_or(route.commit),

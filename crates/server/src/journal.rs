@@ -8,9 +8,9 @@ use backstop_breaker::Outcome as Health;
 use backstop_classifier::Class;
 use backstop_ledger::{JourneyRecord, Served};
 use backstop_policy::{
-    Action, AttemptAction, AttemptRow, Ending, Event, Journey, KeyFate, Level, Sentence,
+    Action, AttemptAction, AttemptRow, Binding, Ending, Event, Journey, KeyFate, Level, Sentence,
 };
-use backstop_state::{LeaseGuard, PermitGuard};
+use backstop_state::{Answering, LeaseGuard, PermitGuard};
 use backstop_telemetry::{AttemptEnd, InFlight, RequestEnd, routing};
 use backstop_units::{KeyId, Moment};
 
@@ -26,6 +26,8 @@ pub(crate) struct Journal {
     pub(crate) permit: Option<PermitGuard>,
     pub(crate) lease: Option<LeaseGuard>,
     pub(crate) first_output: Option<Moment>,
+    /// The session the request belongs to; bound to whoever serves it.
+    pub(crate) session: Option<String>,
     in_flight: Option<InFlight>,
 }
 
@@ -45,6 +47,7 @@ impl Journal {
             permit: None,
             lease: None,
             first_output: None,
+            session: None,
             in_flight,
         }
     }
@@ -52,7 +55,18 @@ impl Journal {
     /// Tells breaker and key pool how the attempt ended.
     pub(crate) fn settle(&mut self, now: Moment, outcome: Health, fate: KeyFate) {
         if let Some(permit) = self.permit.take() {
-            let _ = permit.settle(now, outcome);
+            let answering = if self.record.streaming {
+                Answering::Streamed
+            } else {
+                Answering::Whole
+            };
+            let _ = match self.waited(outcome) {
+                Some(waited) => permit.settle_timed(now, outcome, answering, waited),
+                None => permit.settle(now, outcome),
+            };
+        }
+        if fate == KeyFate::Served {
+            self.bind_session();
         }
         if let Some(lease) = self.lease.take() {
             match fate {
@@ -60,6 +74,27 @@ impl Journal {
                 KeyFate::Refused { refusal, hint } => lease.refused(refusal, hint, now),
                 KeyFate::Nothing => drop(lease),
             }
+        }
+    }
+
+    /// How long the attempt that ends made its caller wait: to the first output or the headers where
+    /// it was answered, to the first output or the end where it failed.
+    fn waited(&self, outcome: Health) -> Option<Duration> {
+        let row = self.journey.trail().last()?;
+        match outcome {
+            Health::Success => row.first_output.or(row.headers),
+            Health::Failure | Health::RateLimited => row.first_output.or(Some(row.total)),
+            Health::Ignored => None,
+        }
+    }
+
+    /// The session goes on with the channel and key that served it.
+    fn bind_session(&self) {
+        if let (Some(session), Some(candidate)) = (&self.session, self.journey.candidate()) {
+            let key = self.lease.as_ref().and_then(|lease| lease.key().cloned());
+            let channel = candidate.channel.id.clone();
+            let binding = Binding { channel, key };
+            self.gateway.state.bind_session(session, binding);
         }
     }
 

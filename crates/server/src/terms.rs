@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use backstop_policy::{CommitChoice, Route, Terms};
-use backstop_units::Moment;
-use http::HeaderMap;
+use backstop_config::Snapshot;
+use backstop_policy::{CommitChoice, Route, Session, Terms};
+use backstop_units::{Moment, Tokens};
+use http::{HeaderMap, HeaderValue};
 
 use crate::error::Refused;
+use crate::gateway::Gateway;
 
 /// Everything a caller asks for in headers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub(crate) struct Asked {
     pub(crate) patience: Option<Duration>,
     /// `x-backstop-key`: the name of a key.
     pub(crate) pin: Option<String>,
+    /// `x-backstop-session`: a name of the caller's making. Not read beside a pin.
+    pub(crate) session: Option<String>,
     /// `x-backstop-commit`.
     pub(crate) commit: Option<CommitChoice>,
     /// `x-backstop-trail: 1`.
@@ -38,15 +42,19 @@ impl Asked {
         };
         let commit = match text("x-backstop-commit") {
             None => None,
-            Some("first_output") => Some(CommitChoice::FirstOutput),
-            Some("complete") => Some(CommitChoice::Complete),
-            Some(given) => {
-                let window = given.strip_prefix("window=").and_then(millis);
-                Some(CommitChoice::Window(window.ok_or(Refused::BadHeader {
-                    name: "x-backstop-commit",
-                    accepted: "first_output, complete or window=<milliseconds>",
-                })?))
-            }
+            Some(given) => Some(commit(given).ok_or(Refused::BadHeader {
+                name: "x-backstop-commit",
+                accepted: "first_output, complete, window=<milliseconds>, window_tokens=<tokens>, \
+                           or the last two with a comma between them",
+            })?),
+        };
+        let pin = text("x-backstop-key").map(str::to_owned);
+        let session = match headers.get("x-backstop-session") {
+            None => None,
+            Some(given) => Some(session(given).ok_or(Refused::BadHeader {
+                name: "x-backstop-session",
+                accepted: "1 to 128 visible ASCII characters",
+            })?),
         };
         let patience = ["x-stainless-read-timeout", "x-stainless-timeout"]
             .into_iter()
@@ -56,7 +64,8 @@ impl Asked {
         Ok(Self {
             deadline,
             patience,
-            pin: text("x-backstop-key").map(str::to_owned),
+            session: session.filter(|_| pin.is_none()),
+            pin,
             commit,
             trail: text("x-backstop-trail").is_some_and(|asked| asked == "1" || asked == "true"),
             caller_retry: text("x-stainless-retry-count").and_then(|count| count.parse().ok()),
@@ -74,20 +83,58 @@ impl Asked {
             streaming,
             replay_safe: true,
             pin: self.pin.clone(),
+            session: None,
         }
+    }
+
+    /// What is remembered of the session it belongs to.
+    pub(crate) fn session(&self, gateway: &Gateway, snapshot: &Snapshot) -> Option<Session> {
+        let bound = gateway.state.session(self.session.as_deref()?);
+        let on_refusal = snapshot.session.on_refusal;
+        Some(Session { on_refusal, bound })
     }
 }
 
+/// `first_output`, `complete`, or how far a window reaches.
+fn commit(text: &str) -> Option<CommitChoice> {
+    match text {
+        "first_output" => return Some(CommitChoice::FirstOutput),
+        "complete" => return Some(CommitChoice::Complete),
+        _ => {}
+    }
+    let (mut wait, mut tokens) = (None, None);
+    for part in text.split(',').map(str::trim) {
+        let twice = match part.split_once('=')? {
+            ("window", given) => wait.replace(millis(given)?).is_some(),
+            ("window_tokens", given) => tokens.replace(Tokens(whole(given)?)).is_some(),
+            _ => return None,
+        };
+        if twice {
+            return None;
+        }
+    }
+    Some(CommitChoice::Window { wait, tokens })
+}
+
+/// A session's name: short, since names are kept, and visible, since people compare them.
+fn session(given: &HeaderValue) -> Option<String> {
+    let name = given.to_str().ok()?.trim();
+    let good = (1..=128).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
+    good.then(|| name.to_owned())
+}
+
+/// Milliseconds, with or without their unit.
 fn millis(text: &str) -> Option<Duration> {
-    text.parse::<u64>()
-        .ok()
-        .filter(|millis| *millis > 0)
-        .map(Duration::from_millis)
+    whole(text.strip_suffix("ms").unwrap_or(text)).map(Duration::from_millis)
+}
+
+fn whole(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|number| *number > 0)
 }
 
 #[cfg(test)]
 mod tests {
-    use http::{HeaderName, HeaderValue};
+    use http::HeaderName;
 
     use super::*;
 
@@ -114,7 +161,10 @@ mod tests {
         assert_eq!(asked.deadline, Some(Duration::from_millis(1500)));
         assert_eq!(
             asked.commit,
-            Some(CommitChoice::Window(Duration::from_millis(200)))
+            Some(CommitChoice::Window {
+                wait: Some(Duration::from_millis(200)),
+                tokens: None,
+            })
         );
         assert_eq!(asked.patience, Some(Duration::from_millis(2500)));
         assert_eq!((asked.caller_retry, asked.trail), (Some(1), true));
@@ -123,8 +173,43 @@ mod tests {
             ("x-backstop-deadline-ms", "0"),
             ("x-backstop-commit", "window"),
             ("x-backstop-commit", "never"),
+            ("x-backstop-commit", "window=0"),
+            ("x-backstop-commit", "window_tokens=0"),
+            ("x-backstop-commit", "window_tokens=9ms"),
+            ("x-backstop-commit", "window=1,window=2"),
+            ("x-backstop-commit", "window=1,"),
+            ("x-backstop-session", ""),
+            ("x-backstop-session", "two words"),
+            ("x-backstop-session", &"s".repeat(129)),
         ] {
             assert!(read(&[bad]).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_window_reaches_so_long_or_so_many_tokens() {
+        for (given, wait, tokens) in [
+            ("window=200", Some(200), None),
+            ("window=200ms", Some(200), None),
+            ("window_tokens=40", None, Some(40)),
+            ("window=200, window_tokens=40", Some(200), Some(40)),
+            ("window_tokens=40,window=200", Some(200), Some(40)),
+        ] {
+            let want = CommitChoice::Window {
+                wait: wait.map(Duration::from_millis),
+                tokens: tokens.map(Tokens),
+            };
+            let asked = read(&[("x-backstop-commit", given)]).expect("sound");
+            assert_eq!(asked.commit, Some(want), "{given}");
+        }
+    }
+
+    #[test]
+    fn a_session_has_a_name_and_a_pin_outranks_it() {
+        let named = ("x-backstop-session", "chat:42/a");
+        let asked = read(&[named]).expect("sound");
+        assert_eq!(asked.session.as_deref(), Some("chat:42/a"));
+        let asked = read(&[named, ("x-backstop-key", "k")]).expect("sound");
+        assert_eq!((asked.session, asked.pin.as_deref()), (None, Some("k")));
     }
 }

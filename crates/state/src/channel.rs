@@ -1,7 +1,10 @@
 //! One channel's live state, and the permits and retries that always come back.
 
+use std::time::Duration;
+
 use backstop_backoff::{BudgetParams, RetryBudget};
 use backstop_breaker::{Breaker, Outcome, Params, Permit, Refused, State, Transition};
+use backstop_policy::{Load, PeakEwma};
 use backstop_units::{ChannelId, Moment};
 
 use crate::channels::Minted;
@@ -18,7 +21,7 @@ pub struct ChannelParams {
     pub budget: BudgetParams,
 }
 
-/// What is remembered about one channel: breaker, retry budget, counters, attempts in flight.
+/// What is remembered about one channel: breaker, retry budget, counters, attempts in flight, waits.
 #[derive(Debug)]
 pub struct ChannelCell {
     id: ChannelId,
@@ -33,7 +36,24 @@ pub struct ChannelCell {
 struct Live {
     breaker: Breaker,
     budget: RetryBudget,
+    waits: Waits,
     counts: Counts,
+}
+
+/// What an answer's first sign of life is: the two are never averaged together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answering {
+    /// A stream: its first output.
+    Streamed,
+    /// A whole answer: its headers, which come when it is ready.
+    Whole,
+}
+
+/// How long the channel's callers waited lately, by what they waited for.
+#[derive(Debug, Default)]
+struct Waits {
+    streamed: PeakEwma,
+    whole: PeakEwma,
 }
 
 /// What happened on a channel since it was minted.
@@ -107,6 +127,7 @@ impl ChannelCell {
                 breaker: Breaker::new(params.breaker),
                 // It starts full, so the moment it starts at is worth nothing.
                 budget: RetryBudget::new(params.budget, Moment::START),
+                waits: Waits::default(),
                 counts: Counts::default(),
             }),
         })
@@ -188,6 +209,21 @@ impl ChannelCell {
         self.in_flight.load(Ordering::Relaxed)
     }
 
+    /// What is going on here, for a request that waits for `answering`.
+    #[must_use]
+    pub fn load(&self, now: Moment, answering: Answering) -> Load {
+        let in_flight = self.in_flight();
+        let waits = &lock(&self.live).waits;
+        let waits = match answering {
+            Answering::Streamed => &waits.streamed,
+            Answering::Whole => &waits.whole,
+        };
+        Load {
+            in_flight,
+            latency: waits.estimate(now, in_flight),
+        }
+    }
+
     /// Takes on settings of a newer configuration. Costs one load when they are not newer.
     pub(crate) fn update(&self, params: &ChannelParams) {
         if params.version <= self.version.load(Ordering::Acquire) {
@@ -232,9 +268,34 @@ impl ChannelCell {
 
 impl PermitGuard {
     /// Says how the attempt ended. Answers with the change this made to the breaker, for the log.
-    pub fn settle(mut self, now: Moment, outcome: Outcome) -> Option<Transition> {
+    pub fn settle(self, now: Moment, outcome: Outcome) -> Option<Transition> {
+        self.end(now, outcome, None)
+    }
+
+    /// The same, and how long the caller waited for the first sign of an answer of that kind, or
+    /// for the failure. A failure counts against both kinds, one that says nothing about the
+    /// channel against none.
+    pub fn settle_timed(
+        self,
+        now: Moment,
+        outcome: Outcome,
+        answering: Answering,
+        waited: Duration,
+    ) -> Option<Transition> {
+        self.end(now, outcome, Some((answering, waited)))
+    }
+
+    fn end(
+        mut self,
+        now: Moment,
+        outcome: Outcome,
+        waited: Option<(Answering, Duration)>,
+    ) -> Option<Transition> {
         let permit = self.permit.take()?;
         let mut live = lock(&self.cell.live);
+        if let Some((answering, waited)) = waited {
+            live.waits.note(now, outcome, answering, waited);
+        }
         let change = live.breaker.settle(now, permit, outcome);
         match change {
             Some(Transition::Opened { .. }) => live.counts.opened += 1,
@@ -260,6 +321,20 @@ impl PermitGuard {
     #[must_use]
     pub const fn is_forced(&self) -> bool {
         self.forced
+    }
+}
+
+impl Waits {
+    fn note(&mut self, now: Moment, outcome: Outcome, answering: Answering, waited: Duration) {
+        match (outcome, answering) {
+            (Outcome::Success, Answering::Streamed) => self.streamed.on_success(now, waited),
+            (Outcome::Success, Answering::Whole) => self.whole.on_success(now, waited),
+            (Outcome::Failure | Outcome::RateLimited, _) => {
+                self.streamed.on_failure(now, waited);
+                self.whole.on_failure(now, waited);
+            }
+            (Outcome::Ignored, _) => {}
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Live breakers, holds, budgets by id with the guards that settle them.
+//! Live breakers, holds, budgets, sessions by id with the guards that settle them.
 //!
 //! What a running gateway remembers between requests and across reloads lives here, beside the
 //! snapshot and keyed by id: one [`ChannelCell`] a channel (breaker, retry budget, counters), and
@@ -32,9 +32,12 @@ mod channel;
 mod channels;
 mod keys;
 mod live;
+mod sessions;
 mod sync;
 
-pub use channel::{ChannelCell, ChannelParams, ChannelView, Counts, PermitGuard, RetryGuard};
+pub use channel::{
+    Answering, ChannelCell, ChannelParams, ChannelView, Counts, PermitGuard, RetryGuard,
+};
 pub use channels::Minted;
 pub use keys::LeaseGuard;
 pub use live::{Limits, State};

@@ -3,11 +3,13 @@
 use std::collections::HashSet;
 
 use backstop_keypool::{Ask, HoldParams, NoKey, Outlook, Row, Walk};
+use backstop_policy::Binding;
 use backstop_units::{ChannelId, KeyId, Moment, Roll};
 
 use crate::channel::{ChannelCell, ChannelParams, ChannelView};
 use crate::channels::{Channels, Minted};
 use crate::keys::{Keys, LeaseGuard};
+use crate::sessions::Sessions;
 use crate::sync::Arc;
 
 /// How much is remembered, and for how long.
@@ -34,6 +36,7 @@ impl Default for Limits {
 pub struct State {
     channels: Channels,
     keys: Arc<Keys>,
+    sessions: Sessions,
 }
 
 impl State {
@@ -43,6 +46,7 @@ impl State {
         Arc::new(Self {
             channels: Channels::new(limits.typed_channels),
             keys: Arc::new(Keys::new(limits.holds)),
+            sessions: Sessions::default(),
         })
     }
 
@@ -113,6 +117,30 @@ impl State {
     /// Holds keys out under other settings from now on.
     pub fn set_holds(&self, params: HoldParams) {
         self.keys.with(|holds| holds.set_params(params));
+    }
+
+    /// Who served the session called `name` before, the latest first; nothing for one that is new
+    /// or was forgotten.
+    #[must_use]
+    pub fn session(&self, name: &str) -> Arc<[Binding]> {
+        self.sessions.find(name)
+    }
+
+    /// The session called `name` was served by `binding`, and is bound to it from now on.
+    pub fn bind_session(&self, name: &str, binding: Binding) {
+        self.sessions.bind(name, binding);
+    }
+
+    /// Remembers at most so many sessions from now on (10,000 until told); the least recently used
+    /// make room. With 0 none is remembered.
+    pub fn set_session_capacity(&self, capacity: usize) {
+        self.sessions.set_capacity(capacity);
+    }
+
+    /// How many sessions are remembered.
+    #[must_use]
+    pub fn session_count(&self) -> usize {
+        self.sessions.len()
     }
 
     /// Every channel as it is at `now`, ordered by id: for readiness, metrics and operators.

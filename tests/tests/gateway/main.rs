@@ -4,6 +4,7 @@ mod common;
 
 mod attempts;
 mod bad_input;
+mod choice;
 mod configuration;
 mod disclosure;
 mod fallback;
@@ -15,6 +16,7 @@ mod keys;
 mod life;
 mod pass_through;
 mod secrets;
+mod sessions;
 mod streams;
 mod surfaces;
 mod translation;

@@ -166,6 +166,8 @@ impl Check<'_> {
             name: GroupName::new(name),
             choice: match raw.choice {
                 Some(RawChoice::Weighted) => Choice::Weighted,
+                Some(RawChoice::LeastLatency) => Choice::LeastLatency,
+                Some(RawChoice::LeastBusy) => Choice::LeastBusy,
                 Some(RawChoice::Priority) | None => Choice::Priority,
             },
             channels: channels

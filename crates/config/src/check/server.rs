@@ -3,17 +3,22 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use backstop_policy::{CommitChoice, Lossy, RouteLimits};
-use backstop_units::ByteCount;
+use backstop_policy::{CommitChoice, Lossy, OnRefusal, RouteLimits};
+use backstop_units::{ByteCount, Tokens};
 
 use super::Check;
 use crate::fault::Problem;
 use crate::path::FieldPath;
-use crate::raw::{Millis, RawBounds, RawCommit, RawLimits, RawLossy, RawServer, Size, Whole};
-use crate::snapshot::{Defaults, Limits, ServerParams};
+use crate::raw::{
+    RawBounds, RawCommit, RawLimits, RawLossy, RawOnRefusal, RawServer, RawSession, RawWindow,
+    Size, Whole,
+};
+use crate::snapshot::{Defaults, Limits, ServerParams, SessionParams};
 
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(60 * 60);
+/// No stream is held beyond 8 MiB; a window of more tokens than could stand in them is a mistake.
+const MOST_TOKENS: u64 = 1_000_000;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Check<'_> {
@@ -79,6 +84,26 @@ impl Check<'_> {
                 1,
             ),
             kept_journeys: whole("kept_journeys", raw.kept_journeys, default.kept_journeys, 0),
+        }
+    }
+
+    pub(super) fn session(&mut self, at: &FieldPath, raw: &RawSession) -> SessionParams {
+        let default = SessionParams::default();
+        let typed = raw.capacity.map(|Whole(number)| number);
+        let bounds = (0, 10_000_000);
+        let capacity = self.count(
+            &at.field("capacity"),
+            typed,
+            default.capacity as u64,
+            bounds,
+        );
+        SessionParams {
+            on_refusal: match raw.on_refusal {
+                Some(RawOnRefusal::Stay) => OnRefusal::Stay,
+                Some(RawOnRefusal::Move) => OnRefusal::Move,
+                None => default.on_refusal,
+            },
+            capacity: usize::try_from(capacity).unwrap_or(usize::MAX),
         }
     }
 
@@ -162,15 +187,23 @@ impl Check<'_> {
         match raw? {
             RawCommit::FirstOutput => Some(CommitChoice::FirstOutput),
             RawCommit::Complete => Some(CommitChoice::Complete),
-            RawCommit::Window(Some(Millis(typed))) => {
-                let typed = Some(Millis(typed));
-                let window = self.duration(&at.field("window_ms"), typed, MILLI, (MILLI, HOUR));
-                Some(CommitChoice::Window(window))
-            }
-            RawCommit::Window(None) => {
-                let accepted = "{ window_ms = … }";
+            RawCommit::Window(RawWindow {
+                window_ms: None,
+                window_tokens: None,
+            }) => {
+                let accepted = "{ window_ms = … } or { window_tokens = … }";
                 self.fault(at, Problem::Missing { accepted });
                 None
+            }
+            RawCommit::Window(window) => {
+                let wait = window.window_ms.map(|typed| {
+                    self.duration(&at.field("window_ms"), Some(typed), MILLI, (MILLI, HOUR))
+                });
+                let tokens = window.window_tokens.map(|Whole(typed)| {
+                    let at = at.field("window_tokens");
+                    Tokens(self.count(&at, Some(typed), 1, (1, MOST_TOKENS)))
+                });
+                Some(CommitChoice::Window { wait, tokens })
             }
         }
     }

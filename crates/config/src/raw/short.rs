@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Unexpected, Visitor};
 
-use super::amount::Millis;
+use super::amount::{Millis, Whole};
 use super::{RawChannel, RawKey, RawRoute};
 
 /// A key: a table, or its value alone.
@@ -35,7 +35,17 @@ pub(crate) enum RawRouteEntry {
 pub(crate) enum RawCommit {
     FirstOutput,
     Complete,
-    Window(Option<Millis>),
+    Window(RawWindow),
+}
+
+/// How long output is held; at least one of the two.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawWindow {
+    /// The longest time since the first output.
+    pub(crate) window_ms: Option<Millis>,
+    /// Until so many output tokens have come, roughly counted.
+    pub(crate) window_tokens: Option<Whole>,
 }
 
 /// A schema with more than one spelling.
@@ -94,7 +104,8 @@ impl Spelled for RawRouteEntry {
 }
 
 impl Spelled for RawCommit {
-    const ACCEPTED: &'static str = "\"first_output\", \"complete\", or { window_ms = … }";
+    const ACCEPTED: &'static str =
+        "\"first_output\", \"complete\", or { window_ms = …, window_tokens = … }";
 
     fn from_text<E: de::Error>(text: &str) -> Result<Self, E> {
         match text {
@@ -105,13 +116,7 @@ impl Spelled for RawCommit {
     }
 
     fn from_table<'de, A: MapAccess<'de>>(table: A) -> Result<Self, A::Error> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Window {
-            window_ms: Option<Millis>,
-        }
-        Window::deserialize(MapAccessDeserializer::new(table))
-            .map(|window| Self::Window(window.window_ms))
+        RawWindow::deserialize(MapAccessDeserializer::new(table)).map(Self::Window)
     }
 }
 

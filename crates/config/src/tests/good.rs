@@ -5,12 +5,12 @@ use std::time::Duration;
 use backstop_chat::Need;
 use backstop_classifier::Class;
 use backstop_dialects::Dialect;
-use backstop_policy::{CommitChoice, HintUse, Lossy, RouteLimits};
+use backstop_policy::{Choice, CommitChoice, HintUse, Lossy, OnRefusal, RouteLimits};
 use backstop_units::{ByteCount, KeyId, ProviderId, Tokens};
 
 use super::{Fake, snapshot};
-use crate::{Error, Limits, Origin, Resolved, ServerParams, Snapshot, TrailChoice, diff};
-use crate::{from_environment, load};
+use crate::{Error, Limits, Origin, Resolved, ServerParams, SessionParams, Snapshot, TrailChoice};
+use crate::{diff, from_environment, load};
 
 const FIVE_LINES: &str = include_str!("../../../../config/five-lines.toml");
 const TWO_PROVIDERS: &str = include_str!("../../../../config/two-providers.toml");
@@ -146,6 +146,7 @@ fn the_reference_says_the_defaults() {
     );
     assert_eq!(full.limits, Limits::default());
     assert_eq!(full.trail, TrailChoice::OnRequest);
+    assert_eq!(full.session, SessionParams::default());
 
     // `openai` in the reference spells out what an empty table means.
     let bare = snapshot("bare.toml", "[providers.openai]");
@@ -183,7 +184,10 @@ fn the_reference_says_the_defaults() {
     let chat = &full.routes["chat"];
     assert_eq!(
         chat.commit,
-        CommitChoice::Window(Duration::from_millis(500))
+        CommitChoice::Window {
+            wait: Some(Duration::from_millis(500)),
+            tokens: Some(Tokens(40)),
+        }
     );
     assert_eq!(chat.lossy, Lossy::Refuse);
     assert_eq!(chat.limits.max_attempts, 8);
@@ -414,4 +418,37 @@ y = ["openai/m", "groq/m", "anthropic/n"]
     assert_eq!(text(&back.channels.removed), ["anthropic/n"]);
     let same = diff(&old, &old);
     assert!(same.channels.is_empty() && same.keys.is_empty() && same.routes.is_empty());
+}
+
+#[test]
+fn choices_sessions_and_windows_are_read() {
+    let snapshot = |text: &str| snapshot("a.toml", &format!("{text}\n[providers.openai]"));
+    for (typed, choice) in [
+        ("priority", Choice::Priority),
+        ("weighted", Choice::Weighted),
+        ("least_latency", Choice::LeastLatency),
+        ("least_busy", Choice::LeastBusy),
+    ] {
+        let group = format!("{{ choice = \"{typed}\", channels = [\"openai/m\"] }}");
+        let read = snapshot(&format!("[routes.r]\ngroups = [{group}]"));
+        assert_eq!(read.routes["r"].groups[0].choice, choice);
+    }
+    let session = snapshot("[session]\non_refusal = \"move\"\ncapacity = 0").session;
+    assert_eq!((session.on_refusal, session.capacity), (OnRefusal::Move, 0));
+    let window = |wait, tokens| CommitChoice::Window {
+        wait: Option::map(wait, Duration::from_millis),
+        tokens: Option::map(tokens, Tokens),
+    };
+    for (typed, commit) in [
+        ("{ window_ms = 7 }", window(Some(7), None)),
+        ("{ window_tokens = 9 }", window(None, Some(9))),
+        (
+            "{ window_ms = 7, window_tokens = 9 }",
+            window(Some(7), Some(9)),
+        ),
+    ] {
+        let read = snapshot(&format!("[defaults]\ncommit = {typed}"));
+        let route = read.resolve("openai/m").expect("minted").route().clone();
+        assert_eq!(route.commit, commit, "{typed}");
+    }
 }

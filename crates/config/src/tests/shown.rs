@@ -31,6 +31,7 @@ fn the_reference_names_every_field_of_the_schema() {
         "zzz = 1",
         "[server]\nzzz = 1",
         "[limits]\nzzz = 1",
+        "[session]\nzzz = 1",
         "[defaults]\nzzz = 1",
         "[providers.p]\nzzz = 1",
         "[providers.p]\nkeys = [{ zzz = 1 }]",

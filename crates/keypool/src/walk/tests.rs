@@ -319,9 +319,17 @@ fn the_next_channel_of_a_request_keeps_what_was_said_about_the_account() {
     walk.refuse(&id("a"), REVOKED, None, at(0));
     walk.refuse(&id("b"), NO_MODEL, None, at(0));
     walk.refuse(&id("c"), LIMITED, None, at(0));
-    let mut trip = Trip::new(three(), walk.next_leg());
-    assert_eq!(trip.walk.granted(), 0);
-    assert_eq!(trip.next(), "b");
+    for (preferred, want) in [(None, "b"), (Some("a"), "b"), (Some("c"), "c")] {
+        let mut trip = Trip::new(three(), walk.next_leg(preferred.map(id)));
+        assert_eq!(trip.walk.granted(), 0);
+        assert_eq!(trip.next(), want);
+    }
+    // What bound the walk before binds no other channel's.
+    for before in [Walk::new(Some(id("c"))), Walk::preferring(id("c"))] {
+        let next = before.next_leg(None);
+        assert!(!next.is_pinned());
+        assert_eq!(Trip::new(three(), next).next(), "a");
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use backstop_backoff::{NextKey, Wait, wait};
+use backstop_breaker::Outcome as Health;
 use backstop_classifier::Verdict;
 use backstop_keypool::{NoKey, Outlook};
 use backstop_units::{Moment, Roll};
@@ -39,7 +40,8 @@ impl Journey {
         if let (Some(refusal), Some(key)) = (rules.refusal, &self.leg.last_key) {
             self.leg.walk.refuse(key, refusal, hint, now);
         }
-        self.settle(rules.health, fate(&rules, hint));
+        let health = self.weigh(verdict, rules.health);
+        self.settle(health, fate(&rules, hint));
         let pinned = self.leg.pin.is_some() && rules.refusal.is_some();
         self.leg.bound = !safe || pinned;
         match rules.repeat {
@@ -59,6 +61,13 @@ impl Journey {
             Some(_) => rules,
             None => rules.without_keys(verdict),
         }
+    }
+
+    /// What the breaker learns, in the light of what this request met elsewhere.
+    fn weigh(&mut self, verdict: &Verdict, health: Health) -> Health {
+        let channel = &self.plan.candidates[self.at].channel.id;
+        let key = self.leg.last_key.as_ref();
+        self.evidence.weigh(verdict, health, channel, key)
     }
 
     /// The provider's hint, where it counts for anything.

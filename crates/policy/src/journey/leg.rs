@@ -16,7 +16,7 @@ use crate::sentence::Category;
 pub(super) struct LegRun {
     /// The key walk.
     pub(super) walk: Walk,
-    /// The one key the caller holds the request to on this channel.
+    /// The one key the request is held to on this channel, by its caller or its session.
     pub(super) pin: Option<KeyId>,
     /// Budgeted retries taken.
     pub(super) retries: u32,
@@ -48,6 +48,17 @@ pub(super) struct LegRun {
     refused_content: Option<Failure>,
 }
 
+/// What ties a stay to one key.
+#[derive(Debug)]
+pub(super) enum Tie {
+    /// Nothing.
+    Free,
+    /// This key comes first, where it can be had.
+    Preferred(KeyId),
+    /// This key or none.
+    Held(KeyId),
+}
+
 /// A failed attempt as the ending remembers it.
 #[derive(Debug, Clone)]
 pub(super) struct Failure {
@@ -58,12 +69,12 @@ pub(super) struct Failure {
 }
 
 impl LegRun {
-    /// The stay after this one. Keys whose account was refused stay dead for the whole request;
-    /// `pin` holds the stay to one key.
-    pub(super) fn next(&self, pin: Option<KeyId>) -> Self {
-        let walk = match &pin {
-            None if !self.walk.is_pinned() => self.walk.next_leg(),
-            pin => Walk::new(pin.clone()),
+    /// The stay after this one. Keys whose account was refused stay dead for the whole request.
+    pub(super) fn next(&self, tie: Tie) -> Self {
+        let (walk, pin) = match tie {
+            Tie::Held(key) => (Walk::new(Some(key.clone())), Some(key)),
+            Tie::Preferred(key) => (self.walk.next_leg(Some(key)), None),
+            Tie::Free => (self.walk.next_leg(None), None),
         };
         Self {
             walk,

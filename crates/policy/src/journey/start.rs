@@ -36,7 +36,7 @@ impl Journey {
         }
         let first = !std::mem::replace(&mut self.entered[candidate], true);
         self.at = candidate;
-        self.leg = self.leg.next(self.pin_for(candidate));
+        self.leg = self.leg.next(self.tie_for(candidate));
         let action = match &self.plan.candidates[candidate] {
             entered if entered.is_substitution() => AttemptAction::Substitution,
             _ if candidate > 0 => AttemptAction::Fallback,

@@ -3,8 +3,10 @@
 
 mod across;
 mod clocks;
+mod evidence;
 mod hooks;
 mod keys;
 mod laws;
 mod replies;
+mod sessions;
 mod world;

@@ -1,3 +1,5 @@
+//! Who stands in a plan, in which order, and who does not.
+
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -67,6 +69,8 @@ fn plan(route: &Route, needs: Needs, fallbacks: Vec<CallerFallback>, roll: Roll)
             fallbacks,
             roll,
             carries: &|channel: &Channel| channel.contract,
+            load: &|_| Load::default(),
+            session: &[],
         },
     )
 }

@@ -2,7 +2,7 @@
 
 use backstop_classifier::{Clock, Evidence, Kind, Transport, Verdict, classify};
 use backstop_dialects::{StreamReader, StreamWriter};
-use backstop_policy::Event;
+use backstop_policy::{CommitChoice, Event};
 use backstop_providers::Provider;
 use backstop_stream::{
     Ending, Frame, Framer, InputEnd, Meaning, Passage, Progress, Relay, Step, Weight,
@@ -13,6 +13,7 @@ use bytes::Bytes;
 use std::time::Duration;
 use tokio::time::timeout;
 
+use super::tally::Tally;
 use super::{Drive, KeptError};
 
 /// How long the provider's end of body may lag behind its end marker. The caller has everything
@@ -26,6 +27,7 @@ struct Stream {
     /// Present where the caller speaks another dialect.
     writer: Option<StreamWriter>,
     progress: Progress,
+    tally: Tally,
     output_seen: bool,
 }
 
@@ -56,6 +58,7 @@ impl Drive {
                 StreamWriter::new(self.request.dialect, &stamp, usage_asked)
             }),
             progress: Progress::new(provider.dialect().sentinel()),
+            tally: Tally::new(self.holds_by_tokens(), provider.dialect(), translate),
             output_seen: false,
         };
         let idle = kept.channel.clocks.idle;
@@ -195,7 +198,13 @@ impl Drive {
             self.report(Event::Output);
         }
         let unasked = reading.meaning == Meaning::Usage && !self.request.envelope.usage_asked;
-        let weight = Weight::of(&frame);
+        if !matches!(self.relay, Relay::Holding(_)) {
+            stream.tally.stop();
+        }
+        let weight = Weight {
+            tokens: stream.tally.count(&frame, &reading.events),
+            ..Weight::of(&frame)
+        };
         let bytes = match &mut stream.writer {
             Some(writer) => {
                 let mut out = Vec::with_capacity(256);
@@ -294,6 +303,17 @@ impl Drive {
         };
         self.discard();
         self.fail(verdict);
+    }
+
+    /// Whether the hold wants to know how many tokens are in it.
+    const fn holds_by_tokens(&self) -> bool {
+        matches!(
+            self.request.commit,
+            CommitChoice::Window {
+                tokens: Some(_),
+                ..
+            }
+        )
     }
 
     /// What a failed attempt had sent is thrown away, if the caller has none of it.

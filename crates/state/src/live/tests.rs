@@ -364,3 +364,33 @@ fn a_keyless_provider_is_leased_without_a_key() {
     assert!(ring.first(&state, at(0)).is_ok());
     assert_eq!(state.held_keys(at(0)), []);
 }
+
+#[test]
+fn waits_are_kept_apart_by_kind_and_failures_count_against_both() {
+    use crate::Answering::{Streamed, Whole};
+    let state = State::new(Limits::default());
+    let channel = configured(&state, "m");
+    let end = |outcome, answering, millis| {
+        let permit = channel.permit(at(0)).expect("closed");
+        permit.settle_timed(at(0), outcome, answering, Duration::from_millis(millis));
+    };
+    let waits = || {
+        [Streamed, Whole].map(|answering| {
+            let load = channel.load(at(0), answering);
+            load.latency.map(|wait| wait.as_millis())
+        })
+    };
+    assert_eq!(waits(), [None, None]);
+    end(Outcome::Success, Streamed, 300);
+    assert_eq!(waits(), [Some(300), None]);
+    end(Outcome::Success, Whole, 4_000);
+    assert_eq!(waits(), [Some(300), Some(4_000)]);
+    end(Outcome::Ignored, Whole, 90_000);
+    assert_eq!(waits(), [Some(300), Some(4_000)]);
+    end(Outcome::Failure, Whole, 5);
+    assert_eq!(waits(), [Some(1_000), Some(8_000)]);
+    end(Outcome::RateLimited, Streamed, 5);
+    assert_eq!(waits(), [Some(2_000), Some(10_000)]);
+    let _out = channel.permit(at(0)).expect("closed");
+    assert_eq!(channel.load(at(0), Whole).in_flight, 1);
+}

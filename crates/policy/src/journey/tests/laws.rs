@@ -1,13 +1,17 @@
 //! Laws that hold in every world and under every timing.
 
+use backstop_breaker::Outcome as Health;
+use backstop_classifier::Kind;
 use backstop_keypool::{Permanent, Refusal};
 use backstop_units::Moment;
 use proptest::prelude::*;
 
 use super::super::Ending;
-use super::world::{Case, Played, channel};
+use super::world::{Case, Judged, Played, channel};
+use crate::session::OnRefusal;
+use crate::trail::Outcome;
 
-const REPLIES: [&str; 24] = [
+const REPLIES: [&str; 27] = [
     "ok@40",
     "stream@90",
     "cut@70",
@@ -26,6 +30,9 @@ const REPLIES: [&str; 24] = [
     "429+2",
     "429large",
     "503@30",
+    "500",
+    "500crash",
+    "503busy",
     "408@10",
     "refused@5",
     "slow@300",
@@ -57,6 +64,7 @@ struct Wild {
     open: [bool; 3],
     held: [bool; 2],
     flags: [bool; 5],
+    session: Option<bool>,
     leaves: Option<u64>,
     leaves_at_step: Option<usize>,
     /// What hooks say before and after each provider, where there are any.
@@ -75,12 +83,12 @@ fn wild() -> impl Strategy<Value = Wild> {
         0..4_usize,
         bounds,
         (side(), side()),
-        any::<([bool; 3], [bool; 2], [bool; 5])>(),
+        any::<([bool; 3], [bool; 2], [bool; 5], Option<bool>)>(),
         leave,
         proptest::option::of(proptest::array::uniform6(0..SAYS.len())),
     )
         .prop_map(
-            |(replies, keys, bounds, sides, (open, held, flags), leave, hooks)| Wild {
+            |(replies, keys, bounds, sides, (open, held, flags, session), leave, hooks)| Wild {
                 replies,
                 keys,
                 retries: bounds.0,
@@ -91,6 +99,7 @@ fn wild() -> impl Strategy<Value = Wild> {
                 open,
                 held,
                 flags,
+                session,
                 leaves: leave.0,
                 leaves_at_step: leave.1,
                 hooks,
@@ -122,6 +131,14 @@ fn play(wild: &Wild) -> Played {
     if pinned && wild.keys > 0 {
         case = case.pin("a");
     }
+    if let Some(moves) = wild.session {
+        let on_refusal = if moves {
+            OnRefusal::Move
+        } else {
+            OnRefusal::Stay
+        };
+        case = case.session(on_refusal, "beta:y gamma:- alpha:b");
+    }
     for (provider, open) in ["alpha", "beta", "gamma"].into_iter().zip(wild.open) {
         if open {
             case = case.open(provider, 700);
@@ -148,6 +165,15 @@ fn play(wild: &Wild) -> Played {
         REPLIES[replies.next().expect("a cycle")].to_owned()
     }));
     case.play()
+}
+
+/// Whether a breaker was told of a failure that may be the request's own doing.
+fn counts_a_5xx(judged: &Judged) -> bool {
+    let row = &judged.row;
+    judged.outcome == Health::Failure
+        && row.outcome == Outcome::Failed
+        && row.kind != Some(Kind::Overloaded)
+        && row.status.is_some_and(|status| status >= 500)
 }
 
 proptest! {
@@ -185,6 +211,14 @@ proptest! {
             _ => None,
         };
         prop_assert!(told.is_none_or(|attempt| (1..=world.sends).contains(&attempt)));
+        let mut blamed: Vec<&Judged> = Vec::new();
+        for one in world.judged.iter().filter(|one| counts_a_5xx(one)) {
+            let of = |one: &Judged| (one.row.status, one.row.code.clone());
+            let place = |one: &Judged| (one.row.channel.clone(), one.row.key.clone());
+            let first = blamed.iter().find(|other| of(other) == of(one));
+            prop_assert!(first.is_none_or(|first| place(first) == place(one)), "{:#?}", one.row);
+            blamed.push(one);
+        }
         let mut asked = world.asked_first.clone();
         asked.sort_unstable();
         asked.dedup();

@@ -15,10 +15,12 @@ use backstop_units::{
 
 use super::super::{Action, Cause, Ending, Event, FinalError, Journey, KeyFate, Terms};
 use super::replies::{asked, events, say};
+use crate::choice::Load;
 use crate::plan::{Ask, CallerFallback, Plan, single};
 use crate::route::{
     Channel, Clocks, CommitChoice, HintUse, Lossy, RetryTerms, Route, RouteLimits, Substitution,
 };
+use crate::session::{Binding, OnRefusal, Session};
 use crate::trail::{AttemptRow, Outcome};
 
 /// A channel `provider/m` with the keys named in `keys`; without any it asks for none.
@@ -106,6 +108,7 @@ impl Case {
                 streaming: false,
                 replay_safe: true,
                 pin: None,
+                session: None,
             },
             world: World::default(),
         }
@@ -165,6 +168,24 @@ impl Case {
         self
     }
 
+    /// The request belongs to a session that `provider:key` served before, each of them, the
+    /// latest first.
+    pub(super) fn session(mut self, on_refusal: OnRefusal, served: &str) -> Self {
+        let bound = served.split_whitespace().map(|whom| {
+            let (provider, key) = whom.split_once(':').expect("provider:key");
+            let (provider, model) = (ProviderId::new(provider), ModelName::new("m"));
+            Binding {
+                channel: ChannelId::new(&provider, &model, &[]),
+                key: (key != "-").then(|| KeyId::new(&provider, key)),
+            }
+        });
+        self.terms.session = Some(Session {
+            on_refusal,
+            bound: bound.collect(),
+        });
+        self
+    }
+
     /// What `provider:key` answers, attempt by attempt.
     pub(super) fn says(mut self, whom: &str, replies: &str) -> Self {
         let replies = replies.split_whitespace().map(str::to_owned).collect();
@@ -218,6 +239,8 @@ impl Case {
                 fallbacks: self.fallbacks.clone(),
                 roll: Roll::LOWEST,
                 carries: &|channel: &Channel| channel.contract,
+                load: &|_| Load::default(),
+                session: &[],
             },
         )
     }
@@ -345,6 +368,13 @@ pub(super) struct World {
     pub(super) waits: Vec<(Moment, Moment)>,
     pub(super) send_times: Vec<Moment>,
     pub(super) outcomes: Vec<(backstop_breaker::Outcome, KeyFate)>,
+    pub(super) judged: Vec<Judged>,
+}
+
+/// What a breaker learned, and the last row of the trail at that time.
+pub(super) struct Judged {
+    pub(super) row: AttemptRow,
+    pub(super) outcome: backstop_breaker::Outcome,
 }
 
 impl World {
@@ -450,7 +480,13 @@ impl World {
                 self.coming = coming.into_iter().map(|(at, e)| (now + at, e)).collect();
             }
             Action::Abort => self.coming.clear(),
-            Action::Settle { outcome, key } => self.settle(outcome, key),
+            Action::Settle { outcome, key } => {
+                self.judged.extend(journey.trail().last().map(|row| Judged {
+                    row: row.clone(),
+                    outcome,
+                }));
+                self.settle(outcome, key);
+            }
             Action::Log(sentence) => self.said.push(sentence.to_string()),
             Action::Finish(ending) => {
                 self.said.push(format!(
