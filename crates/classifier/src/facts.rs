@@ -8,10 +8,10 @@ mod read;
 mod repair;
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use serde::de::DeserializeSeed;
 
+use crate::hints::Hint;
 use crate::verdict::Field;
 use read::{Place, Seed};
 
@@ -37,7 +37,7 @@ pub(crate) struct Facts<'a> {
     /// Whether a validator named the fields of the request that it refused.
     pub(crate) is_validation: bool,
     /// `google.rpc.RetryInfo`.
-    pub(crate) retry_delay: Option<Duration>,
+    pub(crate) retry_delay: Option<Hint>,
     /// The error of the provider behind this one.
     pub(crate) inner: Option<Box<Facts<'a>>>,
     /// `metadata.raw` and the like: an upstream's body as a string.
@@ -123,7 +123,7 @@ impl<'a> Facts<'a> {
     }
 
     /// The explicit hint of this body, or of the one inside it.
-    pub(crate) fn hint(&self) -> Option<Duration> {
+    pub(crate) fn hint(&self) -> Option<Hint> {
         self.retry_delay.or_else(|| self.inner.as_ref()?.hint())
     }
 

@@ -305,9 +305,11 @@ fn item<'a, A: MapAccess<'a>>(
                 }
             }
             "retryDelay" => {
-                if let Scalar::Text(text) = map.next_value()? {
-                    delay = hints::protobuf_duration(&text);
-                }
+                let text = match map.next_value()? {
+                    Scalar::Text(text) => text,
+                    Scalar::Other => Cow::Borrowed(""),
+                };
+                delay = Some(hints::protobuf_duration(&text));
             }
             "loc" => {
                 located = true;

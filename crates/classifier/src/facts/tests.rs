@@ -1,4 +1,5 @@
 use super::{Facts, json_in};
+use crate::hints::protobuf_duration;
 use crate::verdict::Field;
 
 fn codes(body: &str) -> Vec<(Field, String)> {
@@ -92,14 +93,25 @@ fn json_in_a_message_needs_a_wrapping_that_is_no_quotation() {
 }
 
 #[test]
-fn retry_info_is_read_at_any_order() {
+fn retry_info_is_read_wherever_it_stands() {
+    let info = r#"{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"39s"}"#;
+    let turned = r#"{"retryDelay":"39s","@type":"type.googleapis.com/google.rpc.RetryInfo"}"#;
     for body in [
-        r#"{"error":{"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"39s"}]}}"#,
-        r#"{"error":{"details":[{},{"retryDelay":"39s","@type":"type.googleapis.com/google.rpc.RetryInfo"}]}}"#,
+        format!(r#"{{"error":{{"details":[{info}]}}}}"#),
+        format!(r#"{{"error":{{"details":[{{}},{turned},{{}}]}}}}"#),
+        format!(r#"[{{"error":{{"code":429,"details":[{info}]}}}}]"#),
+        format!("data: {{\"error\":{{\"code\":429,\"details\":[{info}]}}}}\n\n"),
+        format!("data: [{{\"error\":{{\"code\":429,\"details\":[{info}]}}}}]\n\n"),
+        format!(
+            r#"{{"error":{{"message":"x","metadata":{{"raw":{{"error":{{"details":[{info}]}}}}}}}}}}"#
+        ),
     ] {
-        assert_eq!(
-            Facts::read(body, false).hint().map(|hint| hint.as_secs()),
-            Some(39)
-        );
+        let want = Some(protobuf_duration("39s"));
+        assert_eq!(Facts::read(&body, false).hint(), want, "{body}");
     }
+    let garbled = r#"{"error":{"details":[{"retryDelay":39}]}}"#;
+    assert_eq!(
+        Facts::read(garbled, false).hint(),
+        Some(protobuf_duration(""))
+    );
 }
