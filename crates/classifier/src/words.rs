@@ -298,8 +298,11 @@ impl<'a> Reader<'a> {
 
 /// Words that, before a colon, announce the caller's own text; it goes on to the end of the message.
 const ECHOES: &[&[u8]] = &[
+    b"Given",
+    b"Got",
     b"Input",
     b"Prompt",
+    b"Received",
     b"argument",
     b"arguments",
     b"contains",
