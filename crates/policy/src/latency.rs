@@ -42,10 +42,11 @@ impl PeakEwma {
     /// Our choice; about what a first token takes.
     pub const LEAST_FAILURE: Duration = Duration::from_secs(1);
 
-    /// The most that failures push the number to by themselves: a waiting time seen in the field
-    /// for slow answers. Our choice; it bounds how long a failed channel is shunned after it is
-    /// well again.
-    pub const MOST_FAILURE: Duration = Duration::from_secs(10);
+    /// The most that failures push the number to by themselves, six in a row at the latest. Our
+    /// choice: more than a queue of dozens at a quick neighbour comes to, and little enough that a
+    /// channel which is well again is found within minutes. Where everything fails, the circuit
+    /// breaker is sooner at both.
+    pub const MOST_FAILURE: Duration = Duration::from_secs(60);
 
     /// An attempt was answered after `waited`.
     pub fn on_success(&mut self, now: Moment, waited: Duration) {
@@ -115,14 +116,14 @@ mod tests {
     #[test]
     fn failures_push_up_to_a_bound() {
         let mut waits = PeakEwma::default();
-        for want in [1_000, 2_000, 4_000, 8_000, 10_000, 10_000] {
+        for want in [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000] {
             waits.on_failure(at(0), Duration::from_millis(1));
             assert_eq!(millis(&waits, at(0), 0), want);
         }
-        waits.on_failure(at(0), Duration::from_secs(30));
-        assert_eq!(millis(&waits, at(0), 0), 30_000, "what it took");
+        waits.on_failure(at(0), Duration::from_secs(90));
+        assert_eq!(millis(&waits, at(0), 0), 90_000, "what it took");
         waits.on_failure(at(0), Duration::from_millis(1));
-        assert_eq!(millis(&waits, at(0), 0), 30_000, "never down");
+        assert_eq!(millis(&waits, at(0), 0), 90_000, "never down");
     }
 
     proptest! {
