@@ -390,7 +390,7 @@ fn waits_are_kept_apart_by_kind_and_failures_count_against_both() {
     end(Outcome::Failure, Whole, 5);
     assert_eq!(waits(), [Some(1_000), Some(8_000)]);
     end(Outcome::RateLimited, Streamed, 5);
-    assert_eq!(waits(), [Some(2_000), Some(10_000)]);
+    assert_eq!(waits(), [Some(2_000), Some(16_000)]);
     let _out = channel.permit(at(0)).expect("closed");
     assert_eq!(channel.load(at(0), Whole).in_flight, 1);
 }
