@@ -55,6 +55,7 @@ async fn a_kept_connection_that_died_is_replaced_once_and_free() {
         assert_eq!(answer.header("x-backstop-attempts"), "2");
         let rows = gateway.record(answer.id()).await.to_json()["attempt_trail"].clone();
         assert_eq!(rows[0]["outcome"], "failed");
+        assert_eq!(rows[0]["connection"], "reused");
         if status == 200 {
             assert_eq!(rows[1]["connection"], "fresh");
         }
@@ -103,6 +104,7 @@ async fn each_clock_ends_an_attempt_and_leads_elsewhere() {
         let row = &gateway.record(answer.id()).await.to_json()["attempt_trail"][0];
         assert_eq!(row["failure_class"], "timeout", "{clock}");
         assert_eq!(row["fail_reason"], reason, "{clock}");
+        assert_eq!(row["connection"], "fresh", "{clock}");
         let closed = soon("the upstream close", openai.attempt(1).closed_by_peer()).await;
         assert!(closed.is_some(), "{clock}");
         as_scripted(&backup);

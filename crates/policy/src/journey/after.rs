@@ -45,7 +45,7 @@ impl Journey {
         let pinned = self.leg.pin.is_some() && rules.refusal.is_some();
         self.leg.bound = !safe || pinned;
         match rules.repeat {
-            _ if !safe => self.leave_channel(now),
+            _ if self.leg.bound => self.leave_channel(now),
             Repeat::Never => self.leave_channel(now),
             Repeat::NextKey => self.next_key(now, verdict),
             Repeat::SameKey | Repeat::Rotate | Repeat::RotateAtOnce => {
@@ -98,9 +98,6 @@ impl Journey {
 
     /// A key was refused for good: the next living one is tried at once, free of the retry budget.
     fn next_key(&mut self, now: Moment, verdict: &Verdict) {
-        if self.leg.bound {
-            return self.leave_channel(now);
-        }
         // Before the gate: a pool that is spent is spent, also with the request's last send.
         self.leg.pool_dead = !self.leg.has_living_key(&self.channel());
         if self.leg.pool_dead || self.gate(now, self.at).is_err() {

@@ -19,14 +19,12 @@ impl Journey {
         let row = &mut self.trail[attempt.row];
         let elapsed = now.since(row.started);
         match event {
-            Event::Headers {
-                status,
-                reused,
-                connect,
-            } => {
-                row.status = Some(status);
+            Event::Connected { reused, connect } => {
                 row.connection_reused = Some(reused);
                 row.connect = connect;
+            }
+            Event::Headers { status } => {
+                row.status = Some(status);
                 row.headers = Some(elapsed);
                 row.upstream_phase = UpstreamPhase::Headers;
             }

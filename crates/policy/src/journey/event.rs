@@ -57,14 +57,17 @@ pub enum Event {
         /// The field that stood in the way.
         field: String,
     },
+    /// A connection has the request.
+    Connected {
+        /// Whether it had served before.
+        reused: bool,
+        /// Time to a new one, where one was made.
+        connect: Option<Duration>,
+    },
     /// The response's headers came.
     Headers {
         /// The status line.
         status: u16,
-        /// Whether the connection had served before.
-        reused: bool,
-        /// Time to a new connection, where one was made.
-        connect: Option<Duration>,
     },
     /// The first meaningful output of a stream came from the provider.
     Output,

@@ -61,16 +61,13 @@ impl Drive {
         };
         let response = match self.within(sent).await {
             None => return,
-            Some(Err(failure)) => return self.fail_transport(&provider, &failure),
+            Some(Err(failure)) => return self.fail_unanswered(&provider, &failure),
             Some(Ok(response)) => response,
         };
         let status = response.status.as_u16();
         let (reused, connect) = (response.reused, response.connect);
-        self.report(Event::Headers {
-            status,
-            reused,
-            connect,
-        });
+        self.report(Event::Connected { reused, connect });
+        self.report(Event::Headers { status });
         let kept = KeptError {
             attempt,
             channel: Arc::clone(channel),
@@ -231,6 +228,15 @@ impl Drive {
             verdict,
             stale_connection: false,
         });
+    }
+
+    /// No headers came. Where a connection had the request, the row says which.
+    fn fail_unanswered(&mut self, provider: &Provider, failure: &Failure) {
+        let (reused, connect) = (failure.reused, failure.connect);
+        if reused || connect.is_some() {
+            self.report(Event::Connected { reused, connect });
+        }
+        self.fail_transport(provider, failure);
     }
 
     pub(super) fn fail_transport(&mut self, provider: &Provider, failure: &Failure) {

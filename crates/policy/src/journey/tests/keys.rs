@@ -244,6 +244,7 @@ fn a_stale_connection_is_replaced_once_at_once_and_counts_for_nothing() {
     played.row(0, |row| {
         assert_eq!(row.outcome, Outcome::Failed);
         assert_eq!(row.upstream_phase, UpstreamPhase::Sent);
+        assert_eq!(row.connection_reused, Some(true));
     });
     // The second time it is a failure as any other; under the cap there is no second time.
     let again = Case::new(channel("alpha", "a"))
@@ -274,17 +275,25 @@ fn a_pinned_request_stays_on_its_key() {
         "0 alpha:b direct
          0 exhausted upstream #1 credential final",
     );
-    // A rate limit is waited for on the key, and goes nowhere else.
-    Case::new(channel("alpha", "a b").retries(1))
+    // So is a rate limit: the caller who chose the key chooses whether to wait for it.
+    Case::new(channel("alpha", "a b").retries(5))
         .then(channel("beta", "x"))
         .pin("b")
-        .says("alpha:b", "429 429")
+        .says("alpha:b", "429")
         .gives(
             "0 alpha:b direct
-             Retry 1/1 for alpha/m (previous attempt failed: rate_limit HTTP 429; same key=b)
+             0 exhausted upstream #1 rate_limit",
+        );
+    // A passing trouble is repeated on the key.
+    Case::new(channel("alpha", "a b").retries(1))
+        .pin("b")
+        .says("alpha:b", "503 ok")
+        .gives(
+            "0 alpha:b direct
+             Retry 1/1 for alpha/m (previous attempt failed: transient HTTP 503; same key=b)
              500 alpha:b retry
-             Retries exhausted for alpha/m after 2 attempt(s); last error: rate_limit HTTP 429
-             500 exhausted upstream #2 rate_limit final",
+             Request to alpha/m succeeded after 1 retry attempt(s)
+             500 success",
         );
     // Trouble of the provider's own is no refusal of the key.
     Case::new(channel("alpha", "a b"))

@@ -36,13 +36,22 @@ pub(super) fn events(name: &str) -> Vec<(Duration, Event)> {
         "startup" => vec![headers],
         "event429" => vec![headers, (at, failed(in_stream()))],
         "hang" => vec![],
-        "stale" => vec![(
-            at,
-            Event::Failed {
-                verdict: broken(Transport::ResetBeforeResponse),
-                stale_connection: true,
-            },
-        )],
+        "stale" => vec![
+            (
+                at,
+                Event::Connected {
+                    reused: true,
+                    connect: None,
+                },
+            ),
+            (
+                at,
+                Event::Failed {
+                    verdict: broken(Transport::ResetBeforeResponse),
+                    stale_connection: true,
+                },
+            ),
+        ],
         "unbuildable" => vec![(
             at,
             Event::Unbuildable {
@@ -94,11 +103,7 @@ pub(super) fn say(words: &str) -> (Duration, Event) {
 }
 
 fn head(status: u16) -> Event {
-    Event::Headers {
-        status,
-        reused: false,
-        connect: None,
-    }
+    Event::Headers { status }
 }
 
 /// The verdict on a failure, as the classifier gives it on real bodies.

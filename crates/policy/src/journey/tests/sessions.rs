@@ -44,8 +44,7 @@ fn a_session_that_stays_gets_its_keys_error_and_one_that_moves_walks_on() {
     for (reply, stays, moves) in [
         ("401", "b exhausted", "b a success"),
         ("404model", "b exhausted", "b a success"),
-        // As one that is pinned: a limit is waited for on the key, within `max_retries`.
-        ("429 429", "b b exhausted", "b a success"),
+        ("429", "b exhausted", "b a success"),
     ] {
         for (on_refusal, want) in [(Stay, stays), (Move, moves)] {
             let played = three(on_refusal, "alpha:b")
