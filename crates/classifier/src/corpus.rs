@@ -115,15 +115,20 @@ impl Row {
         serde_json::from_str(json)
     }
 
-    /// Classifies the row.
+    /// Classifies the row; a `Retry-After` date is read against its `x-test-now`.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
+        self.verdict_at(SystemTime::UNIX_EPOCH)
+    }
+
+    /// The same, where a row without `x-test-now` was received at `now`.
+    #[must_use]
+    pub fn verdict_at(&self, now: SystemTime) -> Verdict {
         let family = Family::from_name(&self.provider).unwrap_or_default();
-        let now = self
-            .headers
-            .get(TEST_NOW)
-            .and_then(|at| httpdate::parse_http_date(at).ok());
-        let now = now.unwrap_or(SystemTime::UNIX_EPOCH);
+        let test_now = self.headers.get(TEST_NOW);
+        let now = test_now
+            .and_then(|at| httpdate::parse_http_date(at).ok())
+            .unwrap_or(now);
         if self.provider == LOCAL {
             let name = self.transport.as_deref().unwrap_or_default();
             return classify(&Evidence::transport(family, transport(name), now));

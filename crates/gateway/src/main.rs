@@ -3,6 +3,7 @@
 //! It decides nothing about a request.
 
 mod check;
+mod classify;
 mod compose;
 mod environment;
 mod reload;
@@ -28,6 +29,8 @@ enum Command {
     Serve(serve::Args),
     /// Check a configuration and say what it means; exit status 2 when it is refused
     Check(check::Args),
+    /// Say what a provider's failure is and what the gateway would do next
+    Classify(classify::Args),
 }
 
 /// Which configuration to read.
@@ -43,23 +46,25 @@ const EXAMPLES: &str = "\
 Examples:
   OPENAI_API_KEY=sk-... backstop serve          serve on http://127.0.0.1:8080, no file needed
   backstop check --config backstop.toml         is it right, and what does it mean?
+  curl -si ... | backstop classify              what is this failure, and what would follow?
   backstop serve --config backstop.toml         a changed file, or SIGHUP, is taken over while running
 
 Then point a client at it:
   curl http://127.0.0.1:8080/v1/chat/completions -H 'content-type: application/json' \\
     -d '{\"model\":\"openai/gpt-4o-mini\",\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'
 
-Exit status: 0 done, 1 it could not run, 2 the configuration or the arguments are wrong.";
+Exit status: 0 done, 1 it could not run, 2 the configuration, the input or the arguments are wrong.";
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Classify(args) => classify::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let refused = error.downcast_ref::<backstop_config::Error>().is_some();
+            let refused = error.is::<backstop_config::Error>() || error.is::<classify::Unusable>();
             eprintln!("backstop: {error:#}");
             ExitCode::from(if refused { 2 } else { 1 })
         }
