@@ -2,6 +2,7 @@
 //! what the journey did.
 
 mod across;
+mod channels;
 mod clocks;
 mod evidence;
 mod hooks;

@@ -1,4 +1,4 @@
-//! What a scripted provider does with one attempt, by short names.
+//! What a scripted provider or hook does, and how a journey ended, in short words.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,7 +6,7 @@ use backstop_classifier::{
     Class, Clock, Evidence, Family, Kind, Sent, Transport, Verdict, classify,
 };
 
-use super::super::Event;
+use super::super::{Cause, Ending, Event};
 use crate::hook::{Aftermath, HookError, HookStage};
 
 /// The events of one attempt, each with the time since it was sent. `name@ms` delays the telling
@@ -100,6 +100,40 @@ pub(super) fn say(words: &str) -> (Duration, Event) {
         }
     };
     (after, event)
+}
+
+/// An ending in one line: the error's cause, the attempt shown, its class, the hint; `final` where
+/// layers above should not repeat.
+pub(super) fn describe(ending: &Ending) -> String {
+    let mut line = ending.reason().to_owned();
+    let error = match ending {
+        Ending::Exhausted(error) | Ending::Deadline(error) | Ending::PolicyStop(error) => error,
+        Ending::Partial(verdict) => return format!("{line} {}", verdict.class),
+        Ending::Success | Ending::Cancelled => return line,
+    };
+    let cause = match error.cause {
+        Cause::Upstream => "upstream",
+        Cause::CredentialsExhausted => "credentials_exhausted",
+        Cause::Deadline => "time",
+        Cause::NothingEligible => "nothing_eligible",
+        Cause::NoKeyServes => "no_key_serves",
+        Cause::Hook => "hook",
+        Cause::NotSent => "not_sent",
+    };
+    line = format!("{line} {cause}");
+    if let Some(stopped) = &error.stopped {
+        line = format!("{line} {}", stopped.status());
+    }
+    if let (Some(attempt), Some(verdict)) = (error.attempt, &error.verdict) {
+        line = format!("{line} #{attempt} {}", verdict.class);
+    }
+    if let Some(hint) = error.retry_after {
+        line = format!("{line} retry-after={}", hint.as_millis());
+    }
+    if error.do_not_retry {
+        line.push_str(" final");
+    }
+    line
 }
 
 fn head(status: u16) -> Event {

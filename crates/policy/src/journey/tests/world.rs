@@ -5,80 +5,19 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use backstop_backoff::{Backoff, BudgetParams};
-use backstop_chat::{Capabilities, Needs};
+use backstop_chat::Needs;
 use backstop_classifier::Class;
-use backstop_keypool::{Ask as KeyAsk, Holds, Key, Lease, ModelList, NoKey, Pool, Refusal};
-use backstop_units::{
-    ChannelId, GroupName, KeyId, ModelName, Moment, ProviderId, Roll, RouteName, Tokens,
-};
+use backstop_keypool::{Ask as KeyAsk, Holds, Lease, NoKey, Refusal};
+use backstop_units::{ChannelId, GroupName, KeyId, ModelName, Moment, ProviderId, Roll, RouteName};
 
-use super::super::{Action, Cause, Ending, Event, FinalError, Journey, KeyFate, Terms};
-use super::replies::{asked, events, say};
+use super::super::{Action, Ending, Event, FinalError, Journey, KeyFate, Terms};
+pub(super) use super::channels::channel;
+use super::replies::{asked, describe, events, say};
 use crate::choice::Load;
 use crate::plan::{Ask, CallerFallback, Plan, single};
-use crate::route::{
-    Channel, Clocks, CommitChoice, HintUse, Lossy, RetryTerms, Route, RouteLimits, Substitution,
-};
+use crate::route::{Channel, CommitChoice, Lossy, Route, RouteLimits, Substitution};
 use crate::session::{Binding, OnRefusal, Session};
 use crate::trail::{AttemptRow, Outcome};
-
-/// A channel `provider/m` with the keys named in `keys`; without any it asks for none.
-pub(super) fn channel(provider: &str, keys: &str) -> Channel {
-    let provider = ProviderId::new(provider);
-    let model = ModelName::new("m");
-    let keys: Vec<Key> = keys
-        .split_whitespace()
-        .map(|name| Key::new(KeyId::new(&provider, name), 1.0, ModelList::Any).expect("in range"))
-        .collect();
-    let pool = if keys.is_empty() {
-        Pool::keyless()
-    } else {
-        Pool::new(keys).expect("names differ")
-    };
-    Channel {
-        id: ChannelId::new(&provider, &model, &[]),
-        provider,
-        model,
-        keys: Vec::new(),
-        priority: 0,
-        weight: 1.0,
-        contract: Capabilities::all(),
-        verified: false,
-        pool: Arc::new(pool),
-        retry: RetryTerms {
-            max_retries: 0,
-            backoff: Backoff::default(),
-            budget: BudgetParams::default(),
-            hint: HintUse::Honour,
-        },
-        breaker: backstop_breaker::Params::default(),
-        clocks: Clocks::default(),
-    }
-}
-
-impl Channel {
-    pub(super) fn retries(mut self, max: u32) -> Self {
-        self.retry.max_retries = max;
-        self
-    }
-
-    pub(super) fn model(mut self, model: &str) -> Self {
-        self.model = ModelName::new(model);
-        self.id = ChannelId::new(&self.provider, &self.model, &[]);
-        self
-    }
-
-    pub(super) fn window(mut self, tokens: u64) -> Self {
-        self.contract.context_window = Some(Tokens(tokens));
-        self
-    }
-
-    pub(super) fn verified(mut self) -> Self {
-        self.verified = true;
-        self
-    }
-}
 
 /// A row: a plan, what its providers do, and the bounds of the request.
 pub(super) struct Case {
@@ -622,38 +561,4 @@ fn key_ask(channel: &Channel, now: Moment) -> KeyAsk<'_> {
         subset: channel.subset(),
         now,
     }
-}
-
-/// An ending in one line: the error's cause, the attempt shown, its class, the hint; `final` where
-/// layers above should not repeat.
-fn describe(ending: &Ending) -> String {
-    let mut line = ending.reason().to_owned();
-    let error = match ending {
-        Ending::Exhausted(error) | Ending::Deadline(error) | Ending::PolicyStop(error) => error,
-        Ending::Partial(verdict) => return format!("{line} {}", verdict.class),
-        Ending::Success | Ending::Cancelled => return line,
-    };
-    let cause = match error.cause {
-        Cause::Upstream => "upstream",
-        Cause::CredentialsExhausted => "credentials_exhausted",
-        Cause::Deadline => "time",
-        Cause::NothingEligible => "nothing_eligible",
-        Cause::NoKeyServes => "no_key_serves",
-        Cause::Hook => "hook",
-        Cause::NotSent => "not_sent",
-    };
-    line = format!("{line} {cause}");
-    if let Some(stopped) = &error.stopped {
-        line = format!("{line} {}", stopped.status());
-    }
-    if let (Some(attempt), Some(verdict)) = (error.attempt, &error.verdict) {
-        line = format!("{line} #{attempt} {}", verdict.class);
-    }
-    if let Some(hint) = error.retry_after {
-        line = format!("{line} retry-after={}", hint.as_millis());
-    }
-    if error.do_not_retry {
-        line.push_str(" final");
-    }
-    line
 }
