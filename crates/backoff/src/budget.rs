@@ -47,6 +47,24 @@ impl BudgetParams {
             credit: checked("credit", credit, 1e6)?,
         })
     }
+
+    /// Retries earned by each request.
+    #[must_use]
+    pub fn ratio(&self) -> f64 {
+        retries(self.per_request)
+    }
+
+    /// Retries earned by each second.
+    #[must_use]
+    pub fn per_second(&self) -> f64 {
+        retries(self.per_second)
+    }
+
+    /// Retries there from the start, and the most that are saved up.
+    #[must_use]
+    pub fn credit(&self) -> f64 {
+        retries(self.credit)
+    }
 }
 
 /// The retries a channel may still make. One a channel; requests of all callers draw on it.
@@ -93,7 +111,7 @@ impl RetryBudget {
     #[must_use]
     pub fn balance(&self, now: Moment) -> f64 {
         let saved = (self.saved + self.earned(now)).min(self.params.credit);
-        saved as f64 / RETRY as f64
+        retries(saved)
     }
 
     /// Goes on under other settings, as after a reload; what was saved stays, up to the new credit.
@@ -121,6 +139,11 @@ impl RetryBudget {
     fn save(&mut self, amount: u64) {
         self.saved = (self.saved + amount).min(self.params.credit);
     }
+}
+
+/// An amount in whole retries.
+fn retries(amount: u64) -> f64 {
+    amount as f64 / RETRY as f64
 }
 
 /// `value` in billionths, rounded to the nearest.

@@ -72,6 +72,12 @@ impl Backoff {
         spread.min(self.max)
     }
 
+    /// The first delay.
+    #[must_use]
+    pub const fn initial(&self) -> Duration {
+        self.initial
+    }
+
     /// The largest delay.
     #[must_use]
     pub const fn max(&self) -> Duration {

@@ -71,6 +71,12 @@ impl Default for OpenTime {
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
 impl Params {
+    /// How many failures in a row open it; `None`: no number does.
+    #[must_use]
+    pub const fn streak(&self) -> Option<u32> {
+        self.streak
+    }
+
     /// A breaker that never opens, for an operator who wants none.
     #[must_use]
     pub fn never() -> Self {
@@ -156,7 +162,9 @@ impl Params {
         self.streak.is_some_and(|limit| failures >= limit)
     }
 
-    pub(crate) const fn ratio(&self) -> Option<&RatioRule> {
+    /// The share of successes below which it opens; `None`: no share does.
+    #[must_use]
+    pub const fn ratio(&self) -> Option<&RatioRule> {
         self.ratio.as_ref()
     }
 

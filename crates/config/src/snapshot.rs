@@ -10,6 +10,8 @@ use backstop_policy::{Channel, CommitChoice, Lossy, OnRefusal, Route, RouteLimit
 use backstop_providers::Provider;
 use backstop_units::{ByteCount, ChannelId, GroupName, ModelName, ProviderId, RouteName};
 
+use crate::fault::nearest;
+
 /// One configuration. A request takes it once and keeps it to its end; a reload makes another.
 ///
 /// What must outlive it (breaker history, key holds, budgets) is kept elsewhere, by id:
@@ -190,6 +192,20 @@ impl Snapshot {
             commit: self.defaults.commit,
             lossy: self.defaults.lossy,
         })))
+    }
+
+    /// The route, or the provider before the slash, that someone who typed `model` most likely
+    /// meant; `None` when none is near.
+    #[must_use]
+    pub fn nearest(&self, model: &str) -> Option<String> {
+        let routes = self.routes.keys().map(RouteName::as_str);
+        match model.split_once('/') {
+            None => nearest(model, routes),
+            Some((provider, rest)) => {
+                let providers = self.providers.keys().map(ProviderId::as_str);
+                nearest(provider, providers).map(|provider| format!("{provider}/{rest}"))
+            }
+        }
     }
 
     /// The channel that `provider/model` names, over all the provider's keys: for a direct request,

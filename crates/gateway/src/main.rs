@@ -6,6 +6,7 @@ mod check;
 mod classify;
 mod compose;
 mod environment;
+mod explain;
 mod reload;
 mod serve;
 
@@ -31,6 +32,8 @@ enum Command {
     Check(check::Args),
     /// Say what a provider's failure is and what the gateway would do next
     Classify(classify::Args),
+    /// Show whom a route would ask, in which order, and why not others
+    Explain(explain::Args),
 }
 
 /// Which configuration to read.
@@ -47,6 +50,7 @@ Examples:
   OPENAI_API_KEY=sk-... backstop serve          serve on http://127.0.0.1:8080, no file needed
   backstop check --config backstop.toml         is it right, and what does it mean?
   curl -si ... | backstop classify              what is this failure, and what would follow?
+  backstop explain --route fast                 whom would it ask, and why not the others?
   backstop serve --config backstop.toml         a changed file, or SIGHUP, is taken over while running
 
 Then point a client at it:
@@ -60,11 +64,14 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Classify(args) => classify::run(&args),
+        Command::Explain(args) => explain::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let refused = error.is::<backstop_config::Error>() || error.is::<classify::Unusable>();
+            let refused = error.is::<backstop_config::Error>()
+                || error.is::<classify::Unusable>()
+                || error.is::<explain::Error>();
             eprintln!("backstop: {error:#}");
             ExitCode::from(if refused { 2 } else { 1 })
         }
