@@ -1,10 +1,11 @@
 //! Every provider's table, and the general one behind them.
 //!
-//! A provider whose errors are said entirely in the shared vocabulary has no file.
+//! [`Family::General`] reads what stands before a provider, the proxy's table, as its own.
 
 mod anthropic;
 mod azure;
 mod bedrock;
+mod cerebras;
 mod cohere;
 mod dashscope;
 mod deepseek;
@@ -13,13 +14,19 @@ mod fireworks;
 mod general;
 mod google;
 mod groq;
+mod llamacpp;
+mod lmstudio;
 mod minimax;
 mod mistral;
+mod moonshot;
 mod nvidia;
+mod ollama;
 mod openai;
 mod openrouter;
 mod perplexity;
+mod proxy;
 mod together;
+mod vllm;
 mod xai;
 mod zhipu;
 
@@ -30,7 +37,7 @@ use crate::index::Openings;
 use crate::kinds;
 use crate::table::{Compiled, Table};
 
-/// The tables of single providers, for docs and tools.
+/// The tables of single providers, for docs and tools; that of [`Family::General`] is the proxies'.
 #[must_use]
 pub fn tables() -> &'static [&'static Table] {
     &[
@@ -48,11 +55,18 @@ pub fn tables() -> &'static [&'static Table] {
         &deepseek::TABLE,
         &together::TABLE,
         &fireworks::TABLE,
+        &cerebras::TABLE,
         &perplexity::TABLE,
         &nvidia::TABLE,
+        &ollama::TABLE,
+        &vllm::TABLE,
+        &lmstudio::TABLE,
+        &llamacpp::TABLE,
         &zhipu::TABLE,
         &dashscope::TABLE,
         &minimax::TABLE,
+        &moonshot::TABLE,
+        &proxy::TABLE,
     ]
 }
 

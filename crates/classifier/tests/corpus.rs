@@ -1,6 +1,11 @@
 //! Every recorded failure under `corpus/` gets the class in its file's name, and keeps it however
 //! its body is rewritten without changing what it says.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot read its rows has failed"
+)]
+
 use std::fs;
 use std::path::Path;
 

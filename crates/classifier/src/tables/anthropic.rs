@@ -5,7 +5,7 @@
 
 use Class::{CallerFault, Credential, ModelAccess, Quota, RateLimit, Transient};
 use Kind::{ContentPolicy, ContextWindow, Overloaded};
-use When::Only;
+use When::{Only, Refused};
 
 use crate::evidence::Family;
 use crate::table::{Rule, Table, When};
@@ -13,7 +13,7 @@ use crate::verdict::{Class, Kind};
 
 pub(super) const TABLE: Table = Table {
     family: Family::Anthropic,
-    source: "https://docs.anthropic.com/en/api/errors",
+    source: "https://docs.claude.com/en/api/errors; the failure corpus under `corpus/`",
     revised: "2026-11-30",
     codes: &[
         Rule::new("overloaded_error", Transient).kind(Overloaded),
@@ -21,6 +21,10 @@ pub(super) const TABLE: Table = Table {
         Rule::new("authentication_error", Credential),
         Rule::new("billing_error", Quota),
         Rule::new("request_too_large", CallerFault),
+        Rule::new("enforced_spend_limit_reached", Quota),
+        Rule::new("conflict_error", CallerFault)
+            .weak()
+            .when(Refused),
         Rule::new("permission_error", ModelAccess)
             .weak()
             .when(Only(403)),

@@ -11,7 +11,7 @@ use crate::verdict::{Class, Kind};
 
 pub(super) const TABLE: Table = Table {
     family: Family::Azure,
-    source: "https://learn.microsoft.com/azure/ai-foundry/openai/reference",
+    source: "the failure corpus under `corpus/` alone",
     revised: "2026-11-30",
     codes: &[
         Rule::new("deployment_not_found", ModelAccess),

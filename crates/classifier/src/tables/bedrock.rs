@@ -16,7 +16,7 @@ use crate::verdict::{Class, Kind};
 
 pub(super) const TABLE: Table = Table {
     family: Family::Bedrock,
-    source: "https://docs.aws.amazon.com/bedrock/latest/APIReference/CommonErrors.html",
+    source: "https://docs.aws.amazon.com/bedrock/latest/userguide/troubleshooting-api-error-codes.html; the failure corpus under `corpus/`",
     revised: "2026-11-30",
     codes: &[
         Rule::new("throttling_exception", RateLimit),
@@ -31,6 +31,9 @@ pub(super) const TABLE: Table = Table {
         Rule::new("missing_authentication_token*", Credential),
         Rule::new("not_authorized", Credential),
         Rule::new("opt_in_required", Credential),
+        Rule::new("request_expired", Credential),
+        Rule::new("ftu_form_not_filled", ModelAccess),
+        Rule::new("mp_agreement_being_created", ModelAccess),
         Rule::new("internal_server_exception", Transient),
         Rule::new("internal_failure", Transient),
         Rule::new("service_unavailable_exception", Transient),

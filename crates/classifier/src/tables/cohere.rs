@@ -12,7 +12,7 @@ use crate::verdict::{Class, Kind};
 
 pub(super) const TABLE: Table = Table {
     family: Family::Cohere,
-    source: "https://docs.cohere.com/reference/errors",
+    source: "https://docs.cohere.com/docs/rate-limits; the failure corpus under `corpus/`",
     revised: "2026-11-30",
     codes: &[Rule::new("too_many_tokens", CallerFault).kind(ContextWindow)],
     phrases: &[

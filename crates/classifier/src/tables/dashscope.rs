@@ -11,7 +11,7 @@ use crate::verdict::{Class, Kind};
 
 pub(super) const TABLE: Table = Table {
     family: Family::DashScope,
-    source: "https://www.alibabacloud.com/help/en/model-studio/error-code",
+    source: "https://help.aliyun.com/en/model-studio/error-code; the failure corpus under `corpus/`",
     revised: "2026-11-30",
     codes: &[
         Rule::new("arrearage", Quota),

@@ -11,7 +11,7 @@ use crate::verdict::{Class, Kind};
 
 pub(super) const TABLE: Table = Table {
     family: Family::DeepSeek,
-    source: "https://api-docs.deepseek.com/quick_start/error_codes",
+    source: "https://api-docs.deepseek.com/quick_start/error_codes; the failure corpus under `corpus/`",
     revised: "2026-11-30",
     codes: &[],
     phrases: &[

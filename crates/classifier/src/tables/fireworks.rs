@@ -10,7 +10,7 @@ use crate::verdict::Class;
 
 pub(super) const TABLE: Table = Table {
     family: Family::Fireworks,
-    source: "https://docs.fireworks.ai/guides/inference-error-codes",
+    source: "https://docs.fireworks.ai/guides/inference-error-codes; the failure corpus under `corpus/`",
     revised: "2026-11-30",
     codes: &[],
     phrases: &[

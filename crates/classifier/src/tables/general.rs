@@ -17,8 +17,7 @@ use crate::verdict::{Class, Kind};
 
 pub(super) const TABLE: Table = Table {
     family: Family::General,
-    source: "the class table of the failure corpus, and the providers' error pages named in the \
-             other tables",
+    source: "the failure corpus under `corpus/`, and wordings of many servers written down beside it",
     revised: "2026-11-30",
     codes: CODES,
     phrases: phrases::PHRASES,

@@ -18,7 +18,7 @@ use crate::verdict::{Class, Kind};
 
 pub(super) const GEMINI: Table = Table {
     family: Family::Gemini,
-    source: "https://ai.google.dev/gemini-api/docs/troubleshooting",
+    source: "https://www.developersdigest.tech/errors/api/gemini-api (a digest of the provider's page); the failure corpus under `corpus/`",
     revised: "2026-11-30",
     codes: CODES,
     phrases: PHRASES,
@@ -27,7 +27,7 @@ pub(super) const GEMINI: Table = Table {
 
 pub(super) const VERTEX: Table = Table {
     family: Family::Vertex,
-    source: "https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/api-errors",
+    source: "https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/api-errors; the failure corpus under `corpus/`",
     revised: "2026-11-30",
     codes: CODES,
     phrases: PHRASES,

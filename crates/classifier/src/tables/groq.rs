@@ -12,7 +12,7 @@ use crate::verdict::{Class, Kind};
 
 pub(super) const TABLE: Table = Table {
     family: Family::Groq,
-    source: "https://console.groq.com/docs/errors",
+    source: "https://console.groq.com/docs/errors; the failure corpus under `corpus/`",
     revised: "2026-11-30",
     codes: &[
         Rule::new("model_decommissioned", ModelGone),

@@ -11,7 +11,7 @@ use crate::verdict::{Class, Kind};
 
 pub(super) const TABLE: Table = Table {
     family: Family::MiniMax,
-    source: "https://platform.minimax.io/docs/api-reference/errorcode",
+    source: "https://platform.minimax.io/docs/api-reference/errorcode.md (its opening); the failure corpus under `corpus/`",
     revised: "2026-11-30",
     codes: &[
         Rule::new("1002", RateLimit),

@@ -12,7 +12,7 @@ use crate::verdict::{Class, Kind};
 
 pub(super) const TABLE: Table = Table {
     family: Family::Mistral,
-    source: "https://docs.mistral.ai/api",
+    source: "https://github.com/continuedev/continue/issues/6185 and https://github.com/raycast/extensions/issues/31107; the failure corpus under `corpus/`",
     revised: "2026-11-30",
     codes: &[
         Rule::new("invalid_model", ModelAccess),

@@ -10,7 +10,7 @@ use crate::verdict::Class;
 
 pub(super) const TABLE: Table = Table {
     family: Family::Nvidia,
-    source: "https://docs.api.nvidia.com/nim/reference",
+    source: "https://github.com/Alishahryar1/free-claude-code/issues/956; the failure corpus under `corpus/`",
     revised: "2026-11-30",
     codes: &[],
     phrases: &[

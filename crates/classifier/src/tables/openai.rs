@@ -12,10 +12,11 @@ use crate::verdict::{Class, Kind};
 
 pub(super) const TABLE: Table = Table {
     family: Family::OpenAi,
-    source: "https://platform.openai.com/docs/guides/error-codes",
+    source: "https://developers.openai.com/docs/guides/error-codes; the failure corpus under `corpus/`",
     revised: "2026-11-30",
     codes: &[
         Rule::new("slow_down", Transient).kind(Overloaded),
+        Rule::new("credit_balance_exhausted", Quota),
         Rule::new("image_generation_user_error", CallerFault),
         Rule::new("mismatched_organization", Credential),
         Rule::new("invalid_organization", Credential),

@@ -12,7 +12,7 @@ use crate::verdict::{Class, Kind};
 
 pub(super) const TABLE: Table = Table {
     family: Family::OpenRouter,
-    source: "https://openrouter.ai/docs/api-reference/errors",
+    source: "https://openrouter.ai/docs/api/reference/errors-and-debugging; the failure corpus under `corpus/`",
     revised: "2026-11-30",
     codes: &[],
     phrases: &[

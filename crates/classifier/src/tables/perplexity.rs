@@ -9,7 +9,7 @@ use crate::verdict::{Class, Kind};
 
 pub(super) const TABLE: Table = Table {
     family: Family::Perplexity,
-    source: "https://docs.perplexity.ai/guides/error-handling",
+    source: "the failure corpus under `corpus/` alone",
     revised: "2026-11-30",
     codes: &[
         Rule::new("invalid_model", ModelAccess),

@@ -11,7 +11,7 @@ use crate::verdict::Class;
 
 pub(super) const TABLE: Table = Table {
     family: Family::Together,
-    source: "https://docs.together.ai/docs/error-codes",
+    source: "https://docs.together.ai/docs/error-codes; the failure corpus under `corpus/`",
     revised: "2026-11-30",
     codes: &[Rule::new("model_not_available", ModelAccess)],
     phrases: &[

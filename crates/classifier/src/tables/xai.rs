@@ -13,7 +13,7 @@ use crate::verdict::{Class, Kind};
 
 pub(super) const TABLE: Table = Table {
     family: Family::Xai,
-    source: "https://docs.x.ai/docs/key-information/debugging",
+    source: "https://docs.x.ai/developers/debugging.md (its opening); the failure corpus under `corpus/`",
     revised: "2026-11-30",
     codes: &[
         Rule::new("some_resource_has_been_exhausted", RateLimit).weak(),

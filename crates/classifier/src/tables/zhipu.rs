@@ -1,7 +1,7 @@
 //! Zhipu (GLM): OpenAI's envelope with four-digit codes as strings.
 
 use Class::{CallerFault, Credential, ModelAccess, Quota, RateLimit};
-use Kind::{ContentPolicy, ContextWindow};
+use Kind::{ContentPolicy, ContextWindow, Overloaded};
 
 use crate::evidence::Family;
 use crate::table::{Rule, Table};
@@ -9,7 +9,7 @@ use crate::verdict::{Class, Kind};
 
 pub(super) const TABLE: Table = Table {
     family: Family::Zhipu,
-    source: "https://docs.z.ai/api-reference/api-code",
+    source: "https://docs.bigmodel.cn/cn/api/api-code; the failure corpus under `corpus/`",
     revised: "2026-11-30",
     codes: &[
         Rule::new("1000", Credential),
@@ -32,6 +32,11 @@ pub(super) const TABLE: Table = Table {
         Rule::new("1304", RateLimit),
         Rule::new("1305", RateLimit),
         Rule::new("1308", RateLimit),
+        Rule::new("1309", Quota),
+        Rule::new("1310", RateLimit),
+        Rule::new("1311", ModelAccess),
+        Rule::new("1312", RateLimit).kind(Overloaded),
+        Rule::new("1313", RateLimit),
         Rule::new("1210", CallerFault),
         Rule::new("1213", CallerFault),
         Rule::new("1214", CallerFault),
