@@ -11,6 +11,7 @@
 mod ci;
 mod corpus;
 mod demo;
+mod schema;
 mod sdk;
 mod shell;
 mod tidy;
@@ -32,6 +33,7 @@ enum Command {
     Ci(ci::Args),
     Corpus(corpus::Args),
     Demo(demo::Args),
+    Schema(schema::Args),
     Sdk(sdk::Args),
     Tidy(tidy::Args),
 }
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Command::Ci(args) => ci::run(&args),
         Command::Corpus(args) => corpus::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Schema(args) => schema::run(&args),
         Command::Sdk(args) => sdk::run(&args),
         Command::Tidy(args) => tidy::run(&args),
     };
