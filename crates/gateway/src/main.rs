@@ -68,6 +68,8 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever read our output has read enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let refused = error.is::<backstop_config::Error>()
                 || error.is::<classify::Unusable>()
@@ -76,4 +78,9 @@ fn main() -> ExitCode {
             ExitCode::from(if refused { 2 } else { 1 })
         }
     }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    kind == Some(std::io::ErrorKind::BrokenPipe)
 }
