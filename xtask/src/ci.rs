@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::shell::{command, run as sh};
-use crate::{sdk, tidy};
+use crate::{fuzz, schema, sdk, tidy};
 
 /// Everything a merge needs, in the order that fails fastest
 #[derive(Debug, clap::Args)]
@@ -25,7 +25,7 @@ enum Done {
 }
 
 /// Seconds first, minutes last. Doc tests are part of the tests.
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 8] = [
     Step {
         name: "format",
         act: || cargo(&["fmt", "--all", "--check"]),
@@ -33,6 +33,10 @@ const STEPS: [Step; 6] = [
     Step {
         name: "tidy",
         act: || tidy::check().map(|()| Done::Passed),
+    },
+    Step {
+        name: "generated docs",
+        act: || schema::check().map(|()| Done::Passed),
     },
     Step {
         name: "clippy",
@@ -69,6 +73,17 @@ const STEPS: [Step; 6] = [
             sh(doc.env("RUSTDOCFLAGS", "-D warnings")).map(|()| Done::Passed)
         },
     },
+    // Long enough to meet what the kept inputs lead to; `cargo xtask fuzz` runs for a minute.
+    Step {
+        name: "fuzz",
+        act: || {
+            Ok(if fuzz::check("classifier", 10)? {
+                Done::Passed
+            } else {
+                Done::Skipped(fuzz::NO_FUZZER)
+            })
+        },
+    },
 ];
 
 /// Runs the steps up to the first that fails, then prints what each took.
@@ -101,7 +116,7 @@ pub(crate) fn run(_: &Args) -> Result<()> {
 }
 
 fn row(name: &str, took: Duration, verdict: &str) -> String {
-    format!("  {name:<12} {:>7.1} s  {verdict}", took.as_secs_f64())
+    format!("  {name:<14} {:>7.1} s  {verdict}", took.as_secs_f64())
 }
 
 fn cargo(args: &[&str]) -> Result<Done> {

@@ -11,10 +11,13 @@
 mod ci;
 mod corpus;
 mod demo;
+mod fuzz;
 mod schema;
 mod sdk;
 mod shell;
+mod soak;
 mod tidy;
+mod verdict;
 
 use std::process::ExitCode;
 
@@ -33,8 +36,10 @@ enum Command {
     Ci(ci::Args),
     Corpus(corpus::Args),
     Demo(demo::Args),
+    Fuzz(fuzz::Args),
     Schema(schema::Args),
     Sdk(sdk::Args),
+    Soak(soak::Args),
     Tidy(tidy::Args),
 }
 
@@ -43,8 +48,10 @@ fn main() -> ExitCode {
         Command::Ci(args) => ci::run(&args),
         Command::Corpus(args) => corpus::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Sdk(args) => sdk::run(&args),
+        Command::Soak(args) => soak::run(&args),
         Command::Tidy(args) => tidy::run(&args),
     };
     match result {

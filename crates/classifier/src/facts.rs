@@ -15,7 +15,11 @@ use crate::hints::Hint;
 use crate::verdict::Field;
 use read::{Place, Seed};
 
-/// How much of a body is read, in bytes. Errors are small; what stands further back is an echo.
+/// How much of a body is read, in bytes: 32 KiB.
+///
+/// Errors are small; what stands further back is an echo of the request. A longer body is read like
+/// one that was cut off there. With 64 KiB the worst hostile body would take 240 us of the 250 that
+/// a verdict may cost, on a machine that does nothing else; with 32 it takes 120.
 pub const BODY_LIMIT: usize = 32 * 1024;
 
 /// How deep an error may hide in strings: `metadata.raw`, or a message that is JSON.

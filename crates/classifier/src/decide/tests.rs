@@ -1,3 +1,5 @@
+//! From whole answers to verdicts: tables of cases, and laws that hold for any bytes.
+
 use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderValue};

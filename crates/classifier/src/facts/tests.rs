@@ -1,3 +1,5 @@
+//! Every shape of an error body, and what of it stays unread.
+
 use super::{Facts, json_in};
 use crate::hints::protobuf_duration;
 use crate::verdict::Field;

@@ -1,3 +1,5 @@
+//! The forms in which people have a response at hand, and those that are none.
+
 use super::*;
 
 fn response(text: &str) -> Response<'_> {
