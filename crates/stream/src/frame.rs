@@ -6,6 +6,8 @@ use std::ops::Range;
 use bytes::{BufMut, Bytes, BytesMut};
 use memchr::memchr2;
 
+use crate::write::write_event;
+
 /// The byte order mark that may open a stream, in UTF-8.
 pub(crate) const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
@@ -28,9 +30,23 @@ enum Data {
     Absent,
     Line(Range<usize>),
     Joined(Vec<u8>),
+    /// No lines: an entry of a JSON array, empty behind the last one.
+    Entry(Range<usize>),
 }
 
 impl Frame {
+    /// An entry of a JSON array, which lies at `entry` in `raw`; `terminated`: its end is there.
+    pub(crate) fn of_entry(raw: Bytes, entry: Range<usize>, terminated: bool) -> Self {
+        Self {
+            raw,
+            bom: false,
+            terminated,
+            fields: !entry.is_empty(),
+            event: None,
+            data: Data::Entry(entry),
+        }
+    }
+
     /// Reads the fields of a block. `opens_stream`: it is the first of its stream, so a byte order
     /// mark is no content; `terminated`: its blank line is there.
     pub(crate) fn read(raw: Bytes, opens_stream: bool, terminated: bool) -> Self {
@@ -64,6 +80,7 @@ impl Frame {
             self.data = match std::mem::replace(&mut self.data, Data::Absent) {
                 Data::Absent => Data::Line(value),
                 Data::Line(first) => Data::Joined([&raw[first], b"\n", &raw[value]].concat()),
+                entry @ Data::Entry(_) => entry,
                 Data::Joined(mut joined) => {
                     joined.push(b'\n');
                     joined.extend_from_slice(&raw[value]);
@@ -90,7 +107,7 @@ impl Frame {
     pub fn data(&self) -> &[u8] {
         match &self.data {
             Data::Absent => &[],
-            Data::Line(value) => &self.raw[value.clone()],
+            Data::Line(value) | Data::Entry(value) => &self.raw[value.clone()],
             Data::Joined(joined) => joined,
         }
     }
@@ -98,7 +115,19 @@ impl Frame {
     /// Whether there is any `data` field, be it empty. A client dispatches no block without one.
     #[must_use]
     pub fn has_data(&self) -> bool {
-        !matches!(self.data, Data::Absent)
+        match &self.data {
+            Data::Absent => false,
+            Data::Entry(value) => !value.is_empty(),
+            Data::Line(_) | Data::Joined(_) => true,
+        }
+    }
+
+    /// A JSON object that stands in the stream without any `data:` before it: how Google's servers
+    /// are known to tell an error in the middle of a stream.
+    #[must_use]
+    pub fn bare_json(&self) -> Option<&[u8]> {
+        let bare = self.raw.trim_ascii();
+        (!self.has_data() && bare.starts_with(b"{")).then_some(bare)
     }
 
     /// Whether there is no field at all: only comments, blank lines, or a byte order mark.
@@ -126,9 +155,17 @@ impl Frame {
 
     /// The bytes to put on a wire behind other blocks: [`raw`](Self::raw) without a byte order
     /// mark, which is one only at the very start and would spoil a field's name elsewhere, and
-    /// with the blank line a client waits for, should it be missing. Copies in that last case only.
+    /// with the blank line a client waits for, should it be missing. Copies in that last case only. An
+    /// entry of a JSON array becomes an event, and what follows the last one nothing.
     #[must_use]
     pub fn into_wire(mut self) -> Bytes {
+        if let Data::Entry(value) = &self.data {
+            let mut event = BytesMut::new();
+            if !value.is_empty() {
+                write_event(&mut event, None, self.data());
+            }
+            return event.freeze();
+        }
         if self.bom {
             self.raw = self.raw.slice(BOM.len()..);
         }

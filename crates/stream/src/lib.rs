@@ -29,9 +29,11 @@
 //! # Ok::<(), backstop_stream::Error>(())
 //! ```
 
+mod array;
 mod error;
 mod frame;
 mod framer;
+mod framing;
 mod hold;
 mod meaning;
 mod progress;
@@ -39,9 +41,11 @@ mod relay;
 mod rule;
 mod write;
 
+pub use array::ArrayFramer;
 pub use error::Error;
 pub use frame::Frame;
 pub use framer::Framer;
+pub use framing::{Cutter, Framing};
 pub use hold::{CommitReason, Committed, Discarded, Hold, Weight};
 pub use meaning::Meaning;
 pub use progress::{Ending, InputEnd, Passage, Progress, Sentinel};
