@@ -106,8 +106,9 @@ impl Finding {
 /// One answer, read and ready to be decided.
 struct Case<'e> {
     facts: &'e Facts<'e>,
-    /// The exception named in `x-amzn-errortype`, before the colon.
-    exception: Option<&'e str>,
+    /// The provider's codes, the most specific first: the exception named in `x-amzn-errortype`,
+    /// then those of the body.
+    codes: Vec<Told<'e>>,
     /// The status that speaks for the failure: the answer's own, or the body's inside a 2xx.
     status: Option<u16>,
     in_stream: bool,
@@ -130,16 +131,19 @@ impl<'e> Case<'e> {
             Some(status) if status >= 300 => Some(status),
             _ => facts.number(),
         };
-        let mut prose = Prose::new();
+        let room = facts.messages().map(|message| message.len() + 16).sum();
+        let mut prose = Prose::with_room(room);
         for message in facts.messages() {
             prose.push_message(message);
         }
         let exception = evidence
             .headers
-            .and_then(|headers| headers.get("x-amzn-errortype")?.to_str().ok());
+            .and_then(|headers| headers.get("x-amzn-errortype")?.to_str().ok())
+            .map(|name| (Field::Exception, name));
+        let codes = exception.into_iter().chain(facts.codes());
         Self {
             facts,
-            exception: exception.map(bare_exception),
+            codes: codes.map(|(field, code)| Told::new(field, code)).collect(),
             status,
             in_stream: evidence.in_stream,
             is_empty: evidence.body.trim_ascii().is_empty(),
@@ -182,33 +186,14 @@ impl<'e> Case<'e> {
         }
     }
 
-    fn codes(&self) -> impl Iterator<Item = (Field, Cow<'_, str>)> {
-        let exception = self
-            .exception
-            .map(|name| (Field::Exception, Cow::Borrowed(name)));
-        let in_body = self.facts.codes().map(|(field, code)| {
-            let code = if field == Field::Exception {
-                bare_exception(code)
-            } else {
-                code
-            };
-            (field, Cow::Borrowed(code))
-        });
-        exception.into_iter().chain(in_body)
-    }
-
     /// The first code that a table knows; `weak` asks for those that say no more than a status.
     fn by_code(&self, weak: bool) -> Option<Finding> {
-        for (field, code) in self.codes() {
-            let words = code_words(&code);
+        for told in &self.codes {
             for compiled in self.tables.into_iter().flatten() {
                 let rules = compiled.table.codes;
                 let fits = |i: usize| rules[i].weak == weak && self.fits(&rules[i], By::Code);
-                if let Some(hit) = compiled.codes.first(&words, fits) {
-                    let signal = Signal::Code {
-                        field,
-                        code: Code::new(&code),
-                    };
+                if let Some(hit) = compiled.codes.first(&told.words, fits) {
+                    let signal = told.signal();
                     return self.finding(&rules[hit.rule], By::Code, signal);
                 }
             }
@@ -273,14 +258,11 @@ impl<'e> Case<'e> {
     fn by_status(&self) -> Finding {
         let Some(status) = self.status else {
             // An error event in a stream that had begun well: the provider broke off.
-            let code = self
-                .codes()
-                .next()
-                .map(|(field, code)| (field, Code::new(&code)));
+            let code = self.codes.first();
             return Finding {
                 class: Class::Transient,
                 kind: None,
-                signal: code.map_or(Signal::Shape, |(field, code)| Signal::Code { field, code }),
+                signal: code.map_or(Signal::Shape, Told::signal),
             };
         };
         let listed = self.tables.into_iter().flatten().find_map(|compiled| {
@@ -371,23 +353,42 @@ impl<'e> Case<'e> {
         if self.status == Some(529) {
             return Some(Kind::Overloaded);
         }
-        self.codes().find_map(|(_, code)| {
-            let words = code_words(&code);
-            kinds::by_code(class, &words)
-        })
+        let by_code = |told: &Told<'_>| kinds::by_code(class, &told.words);
+        self.codes.iter().find_map(by_code)
     }
 
     /// The provider's most specific code that is safe to log.
     fn code(&self) -> Option<Code> {
-        self.codes().find_map(|(_, code)| Code::new(&code))
+        self.codes.iter().find_map(|told| Code::new(told.code))
     }
 }
 
-/// A code as words.
-fn code_words(code: &str) -> Words {
-    let mut words = Prose::new();
-    words.push_code(code);
-    Words::new(words, &tables::CODES)
+/// A code of the provider's, with the field it stood in.
+struct Told<'e> {
+    field: Field,
+    code: &'e str,
+    words: Words,
+}
+
+impl<'e> Told<'e> {
+    fn new(field: Field, code: &'e str) -> Self {
+        let code = if field == Field::Exception {
+            bare_exception(code)
+        } else {
+            code
+        };
+        let mut words = Prose::with_room(2 * code.len());
+        words.push_code(code);
+        let words = Words::new(words, &tables::CODES);
+        Self { field, code, words }
+    }
+
+    fn signal(&self) -> Signal {
+        Signal::Code {
+            field: self.field,
+            code: Code::new(self.code),
+        }
+    }
 }
 
 /// `Name:http://...` in a header, `com.amazon#Name` in a body: the name alone.

@@ -28,8 +28,16 @@ pub(crate) struct Prose {
 }
 
 impl Prose {
-    pub(crate) fn new() -> Self {
-        Self { text: vec![b' '] }
+    /// No words yet, with room for about so many bytes of them.
+    pub(crate) fn with_room(bytes: usize) -> Self {
+        let mut text = Vec::with_capacity(1 + bytes.min(PROSE_LIMIT + 256));
+        text.push(b' ');
+        Self { text }
+    }
+
+    #[cfg(test)]
+    fn new() -> Self {
+        Self::with_room(0)
     }
 
     /// The words as bytes, each between spaces.
