@@ -17,6 +17,7 @@ mod life;
 mod pass_through;
 mod secrets;
 mod sessions;
+mod soak;
 mod streams;
 mod surfaces;
 mod translation;
