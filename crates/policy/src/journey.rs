@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use backstop_classifier::Class;
+use backstop_classifier::{Class, Verdict};
 use backstop_keypool::Walk;
 use backstop_units::{KeyId, Moment};
 
@@ -109,6 +109,8 @@ enum State {
     AskedLease(Start),
     /// The channel's share of retries was asked.
     AskedBudget(Repeat),
+    /// It was asked for a send in place of one whose connection was stale.
+    AskedResend(Verdict),
     /// Waiting before a retry, holding nothing.
     Waiting { until: Moment, start: Start },
     /// An attempt is under way; nothing of it has reached the caller.
@@ -224,6 +226,10 @@ impl Journey {
                 self.retry_after_wait(now, repeat, roll, outlook);
             }
             (State::AskedBudget(_), Event::BudgetDenied) => self.leave_channel(now),
+            (State::AskedResend(verdict), Event::BudgetGranted { .. }) => self.resend(&verdict),
+            (State::AskedResend(verdict), Event::BudgetDenied) => {
+                self.after_failure(now, &verdict);
+            }
             (State::Waiting { until, start }, Event::Woke | Event::Time) => {
                 self.on_wait(now, until, start);
             }

@@ -31,10 +31,14 @@ impl Journey {
             attempt: attempt.number,
             verdict: *verdict,
         });
-        let safe = replay_gate(verdict, self.terms.replay_safe).is_ok();
-        if stale && !self.leg.resent && safe {
-            return self.resend(now, verdict);
+        if stale && !self.leg.resent && self.is_replayable(verdict) {
+            return self.ask_resend(now, verdict);
         }
+        self.after_failure(now, verdict);
+    }
+
+    /// A failure that counts: what breaker and key pool learn from it, then what may follow.
+    pub(super) fn after_failure(&mut self, now: Moment, verdict: &Verdict) {
         let rules = self.rules(verdict);
         let hint = self.own_hint(verdict);
         if let (Some(refusal), Some(key)) = (rules.refusal, &self.leg.last_key) {
@@ -43,7 +47,7 @@ impl Journey {
         let health = self.weigh(verdict, rules.health);
         self.settle(health, fate(&rules, hint));
         let pinned = self.leg.pin.is_some() && rules.refusal.is_some();
-        self.leg.bound = !safe || pinned;
+        self.leg.bound = !self.is_replayable(verdict) || pinned;
         match rules.repeat {
             _ if self.leg.bound => self.leave_channel(now),
             Repeat::Never => self.leave_channel(now),
@@ -52,6 +56,11 @@ impl Journey {
                 self.ask_budget(now, rules.repeat, verdict);
             }
         }
+    }
+
+    /// Gate 3.
+    fn is_replayable(&self, verdict: &Verdict) -> bool {
+        replay_gate(verdict, self.terms.replay_safe).is_ok()
     }
 
     /// Gate 1 on the channel.
@@ -78,18 +87,28 @@ impl Journey {
         }
     }
 
-    /// A reused connection that died before any response byte says nothing about the provider: the
-    /// request goes out once more, at once, on a fresh one.
-    fn resend(&mut self, now: Moment, verdict: &Verdict) {
-        self.settle_nothing();
+    /// A reused connection that died before any response byte says nothing about the provider, as a
+    /// rule: the request goes out once more, at once, on a fresh one. The channel's share of retries
+    /// is asked all the same, since a provider that resets whatever it reads looks just like it.
+    fn ask_resend(&mut self, now: Moment, verdict: &Verdict) {
         if self.gate(now, self.at).is_err() {
+            self.settle_nothing();
             return self.leave_channel(now);
         }
+        let channel = self.channel();
+        self.actions.push_back(Action::SpendBudget { channel });
+        self.state = State::AskedResend(*verdict);
+    }
+
+    /// Nothing is learnt from the connection that died.
+    pub(super) fn resend(&mut self, verdict: &Verdict) {
+        self.settle_nothing();
         self.leg.resent = true;
         self.leg.granted += 1;
         self.ask_permit(Start {
             action: AttemptAction::Retry,
             same_key: self.leg.last_key.clone(),
+            paid: true,
             fresh: true,
             after: Some(Category::of(verdict)),
             ..Start::default()

@@ -68,6 +68,7 @@ impl Journey {
                 self.settle_nothing();
                 self.refund(&start);
             }
+            State::AskedResend(_) => self.settle_nothing(),
             State::Waiting { start, .. } | State::AskedPermit(start) => self.refund(&start),
             State::Ready | State::AskedHook(_) | State::AskedBudget(_) | State::Over => {}
         }

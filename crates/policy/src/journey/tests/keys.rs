@@ -265,6 +265,25 @@ fn a_stale_connection_is_replaced_once_at_once_and_counts_for_nothing() {
 }
 
 #[test]
+fn a_stale_connection_is_not_replaced_beyond_what_the_channel_can_bear_in_retries() {
+    // What resets all it reads looks stale each time: then it is a failure, and the next one's turn.
+    let spent = Case::new(channel("alpha", "a").retries(3))
+        .then(channel("beta", "b"))
+        .bears("alpha", 0)
+        .says("alpha:a", "stale")
+        .says("beta:b", "ok")
+        .play();
+    assert_eq!(spent.world.outcomes[0], (Health::Failure, KeyFate::Nothing));
+    assert_eq!(spent.world.sends, 2);
+    // The send in its place is paid for, and no retry of the channel's own count.
+    let paid = Case::new(channel("alpha", "a").retries(1))
+        .bears("alpha", 2)
+        .says("alpha:a", "stale 503 ok")
+        .play();
+    assert_eq!(paid.world.sends, 3);
+}
+
+#[test]
 fn a_pinned_request_stays_on_its_key() {
     // A refusal for good is its error, whatever stands beside and behind.
     let revoked = Case::new(channel("alpha", "a b").retries(5))
