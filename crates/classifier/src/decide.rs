@@ -42,7 +42,7 @@ pub fn classify(evidence: &Evidence<'_>) -> Verdict {
         class,
         kind,
         signal,
-        code: case.code(),
+        code: case.code().or_else(|| case.number_beside(evidence.status)),
         status: evidence.status,
         retry_after: hints::retry_after(facts.hint(), headers, evidence.now),
         should_retry: headers.and_then(hints::should_retry),
@@ -360,6 +360,16 @@ impl<'e> Case<'e> {
     /// The provider's most specific code that is safe to log.
     fn code(&self) -> Option<Code> {
         self.codes.iter().find_map(|told| Code::new(told.code))
+    }
+
+    /// The status number in the body, where it is all the code there is and the answer's own status
+    /// says another.
+    fn number_beside(&self, status: Option<u16>) -> Option<Code> {
+        let number = self
+            .facts
+            .number()
+            .filter(|number| Some(*number) != status)?;
+        Code::new(&number.to_string())
     }
 }
 

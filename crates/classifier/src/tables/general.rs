@@ -75,10 +75,12 @@ const CODES: &[Rule] = &[
     row("*location_not_supported*", RegionBlocked),
     row("*country_not_supported*", RegionBlocked),
     row("*region_blocked*", RegionBlocked),
-    row("*geo_blocked*", RegionBlocked),
-    row("*geo*(restricted|blocked)*", RegionBlocked),
     row(
-        "*(region|country|location)*(restricted|blocked|forbidden)*",
+        "*geo*(restricted|restriction|blocked|block)*",
+        RegionBlocked,
+    ),
+    row(
+        "*(region|country|location)*(restricted|blocked|forbidden|unavailable)*",
         RegionBlocked,
     ),
     row("*unsupported_region*", RegionBlocked),
@@ -154,7 +156,8 @@ const CODES: &[Rule] = &[
     row("*balance_exhausted*", Quota),
     row("*wallet_empty*", Quota),
     row("*subscription_expired*", Quota),
-    row("*trial_expired*", Quota),
+    row("*trial_(expired|ended|over)*", Quota),
+    row("*(topup|top_up)*", Quota),
     // The key.
     row("*api_key*invalid*", Credential),
     row("*api_key*expired*", Credential),

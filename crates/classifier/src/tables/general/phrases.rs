@@ -33,7 +33,7 @@ pub(super) const PHRASES: &[Rule] = &[
         RegionBlocked,
     ),
     row(
-        "(your|this|current) (location|country|region|territory|area|jurisdiction) .. (not supported|not allowed|not permitted|not available|unavailable|unsupported|restricted|blocked|prohibited)",
+        "(your|this|current) (location|country|region|territory|area|jurisdiction) .. (not supported|not allowed|not permitted|not available|unavailable|unsupported|restricted|blocked|prohibited|does not have access)",
         RegionBlocked,
     ),
     row("region is not supported for", RegionBlocked),
@@ -46,12 +46,17 @@ pub(super) const PHRASES: &[Rule] = &[
         RegionBlocked,
     ),
     row("(export controls|export control|trade sanctions)", RegionBlocked).when(Only(403)),
+    row(
+        "(geo|geographic|geographical|regional) (restriction|restrictions|block|blocking)",
+        RegionBlocked,
+    ),
     // The model is gone.
     row(
-        "(model|@model) .. (deprecated|decommissioned|retired|discontinued|sunset|sunsetted|no longer available|no longer supported|no longer served|no longer offered|no longer exists|was removed|has been removed|been removed|been shut down|was shut down|end of life|end-of-life|end of its life)",
+        "(model|@model) .. (deprecated|decommissioned|retired|discontinued|sunset|sunsetted|no longer available|no longer supported|no longer served|no longer offered|no longer exists|was removed|has been removed|been removed|been shut down|was shut down|end of life|end-of-life|end of its life|obsolete|withdrawn|phased out|replaced by|no longer active)",
         ModelGone,
     ),
     row("has been (decommissioned|sunset|shut down)", ModelGone).when(Refused),
+    row("(discontinued|retired|decommissioned|deprecated) (the|this) model", ModelGone),
     // Money.
     row("credit balance", Quota),
     row(
@@ -62,7 +67,8 @@ pub(super) const PHRASES: &[Rule] = &[
         "(balance|funds|account balance) .. (insufficient|not enough|too low|exhausted|depleted|used up|run out|ran out|empty|negative)",
         Quota,
     ),
-    row("exhausted .. credits", Quota),
+    row("(exhausted|used up|used all|spent|consumed) .. (credits|balance)", Quota),
+    row("credit limit (reached|exceeded|has been)", Quota),
     row(
         "credits .. (depleted|exhausted|used up|expired|run out|ran out)",
         Quota,
@@ -72,6 +78,8 @@ pub(super) const PHRASES: &[Rule] = &[
     row("all available credits", Quota),
     row("monthly included credits", Quota),
     row("(spend|spending) (limit|limits|cap|caps)", Quota),
+    row("(spend|spending) .. (exceeded|exceeds|reached)", Quota).when(NotServer),
+    row("limit on (spend|spending|costs)", Quota),
     row("budget has been (exceeded|reached|used up)", Quota),
     row(
         "(monthly|weekly|daily|team|user|account|organization|project) budget",
@@ -86,9 +94,12 @@ pub(super) const PHRASES: &[Rule] = &[
     row("payment required", Quota),
     row("(past due|unpaid|overdue|in arrears|arrears)", Quota),
     row("(please recharge|please top up|top up your)", Quota),
-    row("free trial .. (ended|expired|over|exhausted)", Quota),
+    row("trial .. (ended|has ended|expired|is over|exhausted)", Quota),
+    row("payment method .. (declined|missing|failed|required|expired)", Quota),
+    row("insufficient .. (balance|credits|credit|funds)", Quota),
+    row("top up (required|needed|is required)", Quota),
     row(
-        "subscription .. (expired|ended|lapsed|inactive|not active|cancelled|canceled)",
+        "(subscription|plan|membership|free tier) (expired|has expired|is expired|ended|has ended|lapsed|has lapsed|is inactive|is not active|is paused|was cancelled|has been cancelled)",
         Quota,
     )
     .when(NotServer),
@@ -110,7 +121,7 @@ pub(super) const PHRASES: &[Rule] = &[
     .when(Only(403)),
     // The key.
     row(
-        "(api key|api keys|api-key|apikey|x-api-key|api token|bearer token|authentication token|authorization token|subscription key|secret key|access key|access token|oauth token) .. (not valid|invalid|incorrect|revoked|disabled|deactivated|suspended|leaked|deleted|malformed|not found|not recognized|unrecognized|does not exist|doesn't exist|rejected|inactive|no longer valid)",
+        "(api key|api keys|api-key|apikey|x-api-key|api token|bearer token|auth token|authentication token|authorization token|subscription key|secret key|access key|access token|oauth token|your key|this key|the key you) .. (not valid|invalid|incorrect|revoked|disabled|deactivated|suspended|leaked|deleted|malformed|not found|not recognized|not recognised|unrecognized|unrecognised|does not exist|doesn't exist|rejected|inactive|no longer valid)",
         Credential,
     ),
     row(
@@ -126,13 +137,26 @@ pub(super) const PHRASES: &[Rule] = &[
         "(invalid|incorrect|wrong|bad|missing|expired|malformed|unknown|unrecognized|no|revoked|disabled) (api key|api-key|apikey|x-api-key|api token|bearer token|access token|auth token|authentication token|authorization token|subscription key|secret key|access key|auth credentials|credentials|authentication credentials|credential|authentication header|authorization header|authentication|jwt)",
         Credential,
     ),
-    row("provide an api key", Credential),
+    row("provide (an|your) api key", Credential),
+    row(
+        "(supply|provide|pass|use|specify|send) (a valid|the correct) (api key|api token|access token|key|token|bearer token)",
+        Credential,
+    ),
+    row(
+        "(supply|provide|pass|specify|send) (an|a) (api key|api token|access token|bearer token)",
+        Credential,
+    ),
+    row(
+        "credentials .. (not provided|missing|required|invalid|rejected|expired|incorrect)",
+        Credential,
+    ),
+    row("no (authorization|authentication|access) token", Credential),
     row(
         "(authorization header|authentication header|authorization|x-api-key header) .. (missing|malformed|required|not provided|not found|invalid)",
         Credential,
     ),
     row(
-        "^(invalid token|token expired|token has expired|jwt expired|unauthorized|not authenticated|authentication required|login required)$",
+        "^(invalid token|token expired|token is expired|token has expired|your token has expired|the token has expired|token invalid|jwt expired|jwt is expired|unauthorized|not authenticated|authentication required|login required)$",
         Credential,
     ),
     row("authentication (failed|fails|error|failure)", Credential),
@@ -142,6 +166,8 @@ pub(super) const PHRASES: &[Rule] = &[
     ),
     row("(could not|cannot|can't) authenticate", Credential),
     row("invalid username or password", Credential),
+    row("session (has expired|expired|is expired)", Credential),
+    row("(log in again|login again|sign in again)", Credential),
     row("security token .. invalid", Credential),
     row("oauth authentication", Credential),
     row("signature we calculated does not match", Credential),
@@ -239,6 +265,7 @@ pub(super) const PHRASES: &[Rule] = &[
     row("(rate limited|rate exceeded|rate limiting)", RateLimit),
     row("too many requests", RateLimit),
     row("too many concurrent (requests|connections)", RateLimit).when(NotServer),
+    row("(number of|max|maximum) concurrent (requests|connections)", RateLimit).when(NotServer),
     row("(requests|tokens|queries) per (second|minute|hour|day)", RateLimit).when(NotServer),
     row(
         "(qps|rpm|tpm|qpm|rpd|tpd|request|requests|token|tokens|concurrency|throughput) limit (reached|exceeded|hit|has been reached|has been exceeded)",
@@ -249,13 +276,17 @@ pub(super) const PHRASES: &[Rule] = &[
     row("resource has been exhausted", RateLimit).when(NotServer),
     row("(request was throttled|being throttled)", RateLimit),
     row("throttled", RateLimit).when(NotServer),
+    row("(requests|calls|messages) too (quickly|fast|frequently|often)", RateLimit).when(NotServer),
+    row("(request rate|rate of requests|frequency) .. too high", RateLimit).when(NotServer),
+    row("(quota|limit|cap) per (second|minute|hour|day)", RateLimit).when(NotServer),
+    row("slow down", RateLimit).when(NotServer),
     row("concurrency limit", RateLimit).when(NotServer),
     row("请求过于频繁", RateLimit),
     row("速率限制", RateLimit),
     row("并发数过高", RateLimit),
     // The model cannot be reached.
     row(
-        "model .. (does not exist|do not exist|doesn't exist|not exist|not found|could not be found|could not be located|is not available|is unavailable|is currently unavailable|not supported by|is not supported|is not accessible|inaccessible|not deployed|not loaded|not served|not offered|requires terms acceptance|is blocked|is disabled|is not enabled|is not allowed)",
+        "model .. (does not exist|do not exist|doesn't exist|not exist|not found|could not be found|could not be located|is not available|is unavailable|is currently unavailable|not supported by|is not supported|is not accessible|inaccessible|not deployed|not loaded|not served|not offered|not hosted|not provided|not known|isn't available|isn't supported|not enabled|only available to|only available for|only available on|cannot be used with this account|cannot be used with your|could not be loaded|requires terms acceptance|is blocked|is disabled|is not enabled|is not allowed)",
         ModelAccess,
     ),
     row("@model .. (not found|does not exist)", ModelAccess),
@@ -266,11 +297,16 @@ pub(super) const PHRASES: &[Rule] = &[
     )
     .when(NotServer),
     row("no model (named|called|with)", ModelAccess),
+    row("no (provider|endpoint|backend|deployment) .. model", ModelAccess).when(NotServer),
     row(
         "(no such|unknown|invalid|unsupported|unrecognized|unavailable) model",
         ModelAccess,
     ),
-    row("not a valid model", ModelAccess),
+    row("not a (valid|known|supported) model", ModelAccess),
+    row(
+        "not one of the (available|supported|known|allowed|valid) models",
+        ModelAccess,
+    ),
     row("model identifier is invalid", ModelAccess),
     row("resolve the foundation model", ModelAccess),
     row("access to (model|the model|this model|models)", ModelAccess),
@@ -306,6 +342,11 @@ pub(super) const PHRASES: &[Rule] = &[
     )
     .when(Only(403)),
     row("usage limit", Quota).when(Only(403)),
+    row(
+        "(model|models|@model) .. (available|enabled|only|tier|plan|preview|beta|restricted|gated|allowlist|waitlist|disabled|blocked)",
+        ModelAccess,
+    )
+    .when(Only(403)),
     row("(model|models|deployment|engine)", ModelGone).when(Only(410)),
     row("(model|models|deployment|engine)", ModelAccess).when(Only(404)),
 ];
