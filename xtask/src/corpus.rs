@@ -9,7 +9,7 @@ use backstop_classifier::corpus::Row;
 /// Classifies each row of a file of failures; prints those that differ and how many are right
 ///
 /// A row is right when its class is `want.class` (or, where `ambiguous`, one of `accept`) and its
-/// retry hint is exact. The exit status is 1 when a row that is not ambiguous differs.
+/// retry hint is exact. The exit status is 1 when a row that is not ambiguous differs, or any hint.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// One JSON object a line, as `backstop_classifier::corpus::Row` describes it
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let strict = score.strict;
     println!("{}", score.line());
     if strict > 0 {
-        bail!("{strict} rows that are not ambiguous differ");
+        bail!("{strict} rows differ that are not ambiguous, or in their hint");
     }
     Ok(())
 }
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 struct Score {
     rows: usize,
     right: usize,
-    /// Rows that differ and are not ambiguous.
+    /// Rows that differ and are not ambiguous, or whose hint differs.
     strict: usize,
 }
 
