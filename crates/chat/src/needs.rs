@@ -33,13 +33,16 @@ pub enum Need {
     Logprobs,
     /// Reasoning, asked for explicitly.
     Reasoning,
+    /// What one provider keeps and no other has: an earlier response, a stored conversation or
+    /// prompt, work in the background.
+    StoredState,
     /// A context window that holds the request.
     Context,
 }
 
 impl Need {
     /// Every need, in the order in which [`uncovered`] looks at them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Streaming,
         Self::Tools,
         Self::ParallelTools,
@@ -53,6 +56,7 @@ impl Need {
         Self::ManyChoices,
         Self::Logprobs,
         Self::Reasoning,
+        Self::StoredState,
         Self::Context,
     ];
 
@@ -73,6 +77,7 @@ impl Need {
             Self::ManyChoices => "many_choices",
             Self::Logprobs => "logprobs",
             Self::Reasoning => "reasoning",
+            Self::StoredState => "stored_state",
             Self::Context => "context",
         }
     }

@@ -204,7 +204,8 @@ fn missing(ask: &Ask<'_>, channel: &Channel, lossy: Lossy) -> Option<Need> {
     match lossy {
         Lossy::Refuse => uncovered(ask.needs, &carries),
         Lossy::Drop => {
-            let kept = |need: &Need| matches!(need, Need::Streaming | Need::Context);
+            let kept =
+                |need: &Need| matches!(need, Need::Streaming | Need::StoredState | Need::Context);
             let set: NeedSet = ask.needs.set.iter().filter(kept).collect();
             uncovered(&Needs { set, ..*ask.needs }, &carries)
         }

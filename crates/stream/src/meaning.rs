@@ -16,6 +16,9 @@ pub enum Meaning {
     Done,
     /// An error inside the stream. Nothing follows one.
     Error,
+    /// The answer has failed, and an error that says why may follow: held back, and nothing but that
+    /// error matters any more.
+    Failing,
     /// Token counts and nothing else.
     Usage,
     /// Not understood. Might matter to the caller, so it is treated as output.

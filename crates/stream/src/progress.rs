@@ -53,7 +53,7 @@ pub enum Ending {
         /// Whether output had come before.
         after_output: bool,
     },
-    /// Ended by an error event of its own.
+    /// Ended by an error event of its own, or said to have failed and nothing more.
     Failed {
         /// Whether output had come before.
         after_output: bool,
@@ -68,6 +68,8 @@ pub struct Progress {
     output: bool,
     terminal: bool,
     done: bool,
+    /// Said to fail, the reason yet to come.
+    failing: bool,
     failed: bool,
 }
 
@@ -81,6 +83,7 @@ impl Progress {
             output: false,
             terminal: false,
             done: false,
+            failing: false,
             failed: false,
         }
     }
@@ -90,6 +93,9 @@ impl Progress {
         if self.failed {
             return Passage::Drop;
         }
+        if self.failing && meaning != Meaning::Error {
+            return Passage::Drop;
+        }
         self.output |= meaning.is_output();
         match meaning {
             Meaning::Startup | Meaning::Usage => self.startup = true,
@@ -97,7 +103,11 @@ impl Progress {
             Meaning::Done if !self.terminal => return Passage::Drop,
             Meaning::Done => self.done = true,
             // The caller has a finished answer; an afterthought must not unmake it.
-            Meaning::Error if self.done => return Passage::Drop,
+            Meaning::Error | Meaning::Failing if self.done => return Passage::Drop,
+            Meaning::Failing => {
+                self.failing = true;
+                return Passage::Drop;
+            }
             Meaning::Error => self.failed = true,
             Meaning::Comment | Meaning::Output | Meaning::Unrecognised => {}
         }
@@ -107,7 +117,7 @@ impl Progress {
     /// What it means that the input ends here, in this way.
     pub const fn end(&self, input: InputEnd) -> Ending {
         let after_output = self.output;
-        if self.failed {
+        if self.failed || self.failing {
             return Ending::Failed { after_output };
         }
         if self.is_whole() {
@@ -125,7 +135,7 @@ impl Progress {
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         let marked = self.done || matches!(self.sentinel, Sentinel::Optional);
-        self.terminal && marked && !self.failed
+        self.terminal && marked && !self.failed && !self.failing
     }
 
     /// Whether the end marker of a finished answer was observed: nothing more is to come.
@@ -151,7 +161,7 @@ impl Progress {
 mod tests {
     use super::*;
     use InputEnd::{Broken, Clean};
-    use Meaning::{Comment, Done, Error, Output, Startup, Terminal, Unrecognised, Usage};
+    use Meaning::{Comment, Done, Error, Failing, Output, Startup, Terminal, Unrecognised, Usage};
     use Passage::{Drop, Pass};
     use Sentinel::{Optional, Required};
 
@@ -254,6 +264,14 @@ mod tests {
                 (Comment, Pass),
             ],
             &[(Terminal, Pass), (Done, Pass), (Error, Drop)],
+            &[
+                (Output, Pass),
+                (Failing, Drop),
+                (Output, Drop),
+                (Error, Pass),
+            ],
+            &[(Failing, Drop), (Done, Drop)],
+            &[(Terminal, Pass), (Done, Pass), (Failing, Drop)],
         ];
         for row in rows {
             let mut progress = Progress::new(Optional);
