@@ -1,8 +1,10 @@
 //! An HTTP/1.1 client by hand: it shows every byte, breaks the rules and leaves when it likes.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
+use backstop_upstream::BoxIo;
 use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
@@ -90,7 +92,7 @@ impl Call {
     }
 
     /// The bytes of the request.
-    fn wire(&self) -> Vec<u8> {
+    pub(crate) fn wire(&self) -> Vec<u8> {
         let mut request = format!(
             "{} {} HTTP/1.1\r\nhost: gateway\r\n",
             self.method, self.path
@@ -121,10 +123,18 @@ impl Call {
 }
 
 /// A caller's end of a connection. Dropping it is a hang-up.
-#[derive(Debug)]
 pub struct Peer {
-    stream: TcpStream,
+    stream: BoxIo,
     input: BytesMut,
+}
+
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unread = self.input.len();
+        f.debug_struct("Peer")
+            .field("unread", &unread)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Peer {
@@ -134,6 +144,11 @@ impl Peer {
     /// When it is refused.
     pub async fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("a listener");
+        Self::over(Box::new(stream))
+    }
+
+    /// The caller's end of a connection that is there.
+    pub(crate) fn over(stream: BoxIo) -> Self {
         Self {
             stream,
             input: BytesMut::new(),
@@ -230,16 +245,24 @@ pub struct Live {
 }
 
 impl Live {
-    async fn of(mut peer: Peer) -> Self {
-        let (status, headers) = peer.head().await.expect("a head");
+    async fn of(peer: Peer) -> Self {
+        Self::begin(peer).await.expect("a head")
+    }
+
+    /// Reads the head.
+    ///
+    /// # Errors
+    /// When none comes.
+    pub(crate) async fn begin(mut peer: Peer) -> io::Result<Self> {
+        let (status, headers) = peer.head().await?;
         let framing = Framing::of(&headers);
-        Self {
+        Ok(Self {
             status,
             headers,
             peer,
             framing,
             seen: BytesMut::new(),
-        }
+        })
     }
 
     /// The next bytes of the body; `None` at its proper end.

@@ -88,16 +88,7 @@ impl TestGateway {
             drain: snapshot.server.drain,
             stall: snapshot.server.stall,
         };
-        let (gateway, reloader) = Gateway::new(Parts {
-            state: State::new(Limits::default()),
-            upstream,
-            metrics: Arc::new(Metrics::new()),
-            ledger: Ledger::new(snapshot.limits.kept_journeys),
-            clock: Clock::start(),
-            chance: Chance::fixed(Roll::LOWEST),
-            hooks,
-            snapshot,
-        });
+        let (gateway, reloader) = Gateway::new(parts(snapshot, upstream, hooks));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("a bound socket");
         let (stop, stopped) = oneshot::channel::<()>();
@@ -234,6 +225,24 @@ impl Drop for TestGateway {
             );
             assert!(!format!("{record:?}").contains(CANARY), "a key in Debug");
         }
+    }
+}
+
+/// A gateway's parts for tests: keys and channels of equal rank are taken in their listed order.
+pub(crate) fn parts(
+    snapshot: Arc<Snapshot>,
+    upstream: Upstream,
+    hooks: Vec<Arc<dyn Hook>>,
+) -> Parts {
+    Parts {
+        state: State::new(Limits::default()),
+        upstream,
+        metrics: Arc::new(Metrics::new()),
+        ledger: Ledger::new(snapshot.limits.kept_journeys),
+        clock: Clock::start(),
+        chance: Chance::fixed(Roll::LOWEST),
+        hooks,
+        snapshot,
     }
 }
 

@@ -4,7 +4,7 @@
 //! [`TestGateway`] starts the server from the text of a configuration, as an operator would write
 //! it, and keeps it in the test's own runtime. [`Call`] is a client that does what SDKs do not:
 //! it hangs up, sends what is no HTTP, and shows every byte of an answer. What the providers saw
-//! is asked of `backstop_faultsim`.
+//! is asked of `backstop_faultsim`. [`scenario`] plays whole stories from data.
 //!
 //! The one invariant: no test waits for time to pass. It waits for something to have happened, and
 //! fails by name when that does not come ([`soon`], [`until`]).
@@ -32,6 +32,8 @@ mod gateway;
 mod page;
 mod patience;
 mod public;
+pub mod scenario;
+pub mod soak;
 mod sources;
 mod sse;
 

@@ -12,6 +12,7 @@ mod ci;
 mod corpus;
 mod demo;
 mod fuzz;
+mod scenario;
 mod schema;
 mod sdk;
 mod shell;
@@ -37,6 +38,7 @@ enum Command {
     Corpus(corpus::Args),
     Demo(demo::Args),
     Fuzz(fuzz::Args),
+    Scenario(scenario::Args),
     Schema(schema::Args),
     Sdk(sdk::Args),
     Soak(soak::Args),
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Command::Corpus(args) => corpus::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
+        Command::Scenario(args) => scenario::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Sdk(args) => sdk::run(&args),
         Command::Soak(args) => soak::run(&args),

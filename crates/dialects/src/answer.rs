@@ -25,6 +25,8 @@ pub struct Malformed {
     pub what: &'static str,
     /// It may be right as far as it goes, but ends too early.
     pub truncated: bool,
+    /// Tokens spent on it all the same, where it says so.
+    pub usage: Option<Usage>,
 }
 
 impl Malformed {
@@ -32,7 +34,13 @@ impl Malformed {
         Self {
             what,
             truncated: false,
+            usage: None,
         }
+    }
+
+    /// The same with the tokens it tells of.
+    pub(crate) const fn with_usage(self, usage: Option<Usage>) -> Self {
+        Self { usage, ..self }
     }
 }
 
@@ -44,6 +52,7 @@ impl From<Fault> for Malformed {
             Fault::Ended => Self {
                 what: "JSON that ends inside a value",
                 truncated: true,
+                usage: None,
             },
         }
     }
@@ -70,6 +79,7 @@ pub fn inspect_answer(dialect: Dialect, body: &[u8]) -> Result<AnswerFacts, Malf
         return Err(Malformed {
             what: "an empty body",
             truncated: true,
+            usage: None,
         });
     }
     let mut scanner = Scanner::over(body)?;
@@ -136,6 +146,28 @@ mod tests {
             let refused =
                 inspect_answer(Dialect::AnthropicMessages, body.as_bytes()).expect_err(body);
             assert_eq!(refused.what, what, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_a_malformed_answer_cost_is_told() {
+        for (dialect, body) in [
+            (
+                Dialect::OpenAiChat,
+                r#"{"choices":[],"usage":{"prompt_tokens":11,"completion_tokens":0}}"#,
+            ),
+            (
+                Dialect::OpenAiChat,
+                r#"{"usage":{"prompt_tokens":11},"choices":[{"index":0}]}"#,
+            ),
+            (
+                Dialect::AnthropicMessages,
+                r#"{"type":"message","usage":{"input_tokens":11}}"#,
+            ),
+        ] {
+            let refused = inspect_answer(dialect, body.as_bytes()).expect_err(body);
+            let input = refused.usage.and_then(|usage| usage.input);
+            assert_eq!(input, Some(Tokens(11)), "{body}");
         }
     }
 

@@ -33,6 +33,9 @@ pub struct JourneyRecord {
     pub status: Option<u16>,
     /// Who answered, where someone did.
     pub served: Option<Served>,
+    /// Events of a stream that were handed to the caller; 0 for a whole answer. Where usage is
+    /// unknown, it is all that is known of how much was answered.
+    pub delivered_events: u64,
 }
 
 /// Who answered, and by which right.
@@ -62,6 +65,7 @@ impl JourneyRecord {
             terminal: "cancelled",
             status: None,
             served: None,
+            delivered_events: 0,
         }
     }
 
@@ -81,6 +85,7 @@ impl JourneyRecord {
             "provider": self.served.as_ref().map(|served| served.provider.as_str()),
             "model_served": self.served.as_ref().map(|served| served.model.as_str()),
             "action": self.served.as_ref().map(|served| served.action.as_str()),
+            "delivered_events": self.streaming.then_some(self.delivered_events),
             "attempt_trail": trail_json(&self.rows),
         })
     }

@@ -12,7 +12,7 @@ use backstop_ledger::Ledger;
 use backstop_policy::Channel;
 use backstop_state::State;
 use backstop_telemetry::{BreakerState, Configured, Metrics, RequestEnd};
-use backstop_units::{ChannelId, KeyId, Moment, ProviderId, RouteName};
+use backstop_units::{ByteCount, ChannelId, KeyId, Moment, ProviderId, RouteName};
 use backstop_upstream::Upstream;
 
 use crate::clock::{Chance, Clock};
@@ -108,7 +108,7 @@ impl Gateway {
     /// Brings the gauges up to date, for a scrape.
     pub(crate) fn observe(&self) {
         let now = self.clock.now();
-        self.metrics.buffered(self.buffered.held());
+        self.metrics.buffered(self.buffered_bytes());
         for view in self.state.channels(now) {
             let state = match view.breaker {
                 breaker::State::Closed => BreakerState::Closed,
@@ -127,6 +127,12 @@ impl Gateway {
     #[must_use]
     pub const fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// Request bodies in memory now, all together.
+    #[must_use]
+    pub fn buffered_bytes(&self) -> ByteCount {
+        self.buffered.held()
     }
 
     /// From now on the gateway tells load balancers to stay away.

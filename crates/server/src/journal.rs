@@ -54,6 +54,10 @@ impl Journal {
 
     /// Tells breaker and key pool how the attempt ended.
     pub(crate) fn settle(&mut self, now: Moment, outcome: Health, fate: KeyFate) {
+        if let (Health::Failure, Some(row)) = (outcome, self.journey.trail().last()) {
+            let (provider, model) = (row.provider.as_str(), row.model.as_str());
+            self.gateway.metrics.breaker_failure(provider, model);
+        }
         if let Some(permit) = self.permit.take() {
             let answering = if self.record.streaming {
                 Answering::Streamed

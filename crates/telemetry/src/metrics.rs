@@ -36,6 +36,7 @@ pub struct Metrics {
     in_flight: IntGauge,
     buffered: IntGauge,
     breaker: IntGaugeVec,
+    breaker_failures: IntCounterVec,
     retry_budget: GaugeVec,
     reload_ok: IntGauge,
     config_version: IntGauge,
@@ -191,6 +192,12 @@ impl Metrics {
                 "1 for the state a channel's breaker is in, 0 for the others.",
                 &["channel", "state"],
             ),
+            breaker_failures: page.counters(
+                "backstop_breaker_failures_total",
+                "Failures that were told to a channel's breaker. Those of callers, of keys and of \
+                 deadlines are not among them.",
+                &["provider", "model"],
+            ),
             retry_budget: page.add(GaugeVec::new(
                 Opts::new(
                     "backstop_retry_budget_left_retries",
@@ -289,6 +296,14 @@ impl Metrics {
         self.attempt_duration
             .with_label_values(&[provider, model])
             .observe(end.duration.as_secs_f64());
+    }
+
+    /// A channel's breaker was told of a failure.
+    pub fn breaker_failure(&self, provider: &str, model: &str) {
+        let (provider, model) = self.names().pair(provider, model);
+        self.breaker_failures
+            .with_label_values(&[provider, model])
+            .inc();
     }
 
     /// A channel's breaker is in `state` now. A channel that is not configured is left out.

@@ -15,6 +15,7 @@ mod keepalive;
 mod keys;
 mod life;
 mod pass_through;
+mod scenario;
 mod secrets;
 mod sessions;
 mod soak;

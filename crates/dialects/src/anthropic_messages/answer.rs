@@ -38,9 +38,10 @@ pub(crate) fn inspect(s: &mut Scanner<'_>) -> Result<AnswerFacts, Malformed> {
     if facts.error_inside {
         return Ok(facts);
     }
-    match (message, content) {
-        (false, _) => Err(Malformed::shape("not a message")),
-        (_, false) => Err(Malformed::shape("no content")),
-        _ => Ok(facts),
-    }
+    let what = match (message, content) {
+        (false, _) => "not a message",
+        (_, false) => "no content",
+        _ => return Ok(facts),
+    };
+    Err(Malformed::shape(what).with_usage(facts.usage))
 }

@@ -34,9 +34,12 @@ pub(crate) fn inspect(s: &mut Scanner<'_>) -> Result<AnswerFacts, Malformed> {
         return Ok(facts);
     }
     if choices == 0 {
-        return Err(Malformed::shape("no choices"));
+        wrong = Some("no choices");
     }
-    wrong.map_or(Ok(facts), |what| Err(Malformed::shape(what)))
+    match wrong {
+        Some(what) => Err(Malformed::shape(what).with_usage(facts.usage)),
+        None => Ok(facts),
+    }
 }
 
 /// What is wrong with the choice that comes next. A filtered one may lack its message.

@@ -151,7 +151,16 @@ impl Drive {
             End::Cut(failure) => return self.fail_transport(provider, &failure),
         }
         let upstream = provider.dialect();
-        let facts = match inspect_answer(upstream, &collected.bytes) {
+        let inspected = inspect_answer(upstream, &collected.bytes);
+        // What an answer cost was spent, whatever the answer is worth.
+        let usage = match &inspected {
+            Ok(facts) => facts.usage,
+            Err(malformed) => malformed.usage,
+        };
+        if let Some(usage) = usage {
+            self.report(Event::Usage(usage));
+        }
+        match inspected {
             Ok(facts) if facts.error_inside || self.request.envelope.stream => {
                 let wall = self.journal.gateway.clock.wall();
                 let evidence =
@@ -168,7 +177,7 @@ impl Drive {
                 kept.body = collected.bytes;
                 return self.fail_told(kept, provider, verdict);
             }
-            Ok(facts) => facts,
+            Ok(_) => {}
             Err(malformed) => {
                 let kind = match malformed.truncated {
                     _ if collected.bytes.trim_ascii().is_empty() => Kind::EmptyAnswer,
@@ -177,7 +186,7 @@ impl Drive {
                 };
                 return self.fail(Verdict::malformed(kind, Some(status)));
             }
-        };
+        }
         let caller = self.request.dialect;
         let body = if upstream == caller {
             collected.bytes
@@ -188,9 +197,6 @@ impl Drive {
             let model = kept.channel.model.as_str();
             Bytes::from(write_answer(caller, &answer, &self.stamp(model)).body)
         };
-        if let Some(usage) = facts.usage {
-            self.report(Event::Usage(usage));
-        }
         let same_dialect = upstream == caller;
         let dropped = std::mem::take(&mut self.dropped);
         self.answered = Some(Answered {

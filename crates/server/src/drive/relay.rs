@@ -232,7 +232,10 @@ impl Drive {
         }
         let outlet = self.outlet.clone();
         match self.within(outlet.send(bytes)).await {
-            Some(()) => Flow::On,
+            Some(()) => {
+                self.journal.record.delivered_events += 1;
+                Flow::On
+            }
             None => Flow::Over,
         }
     }
@@ -244,7 +247,8 @@ impl Drive {
         self.journal.first_output.get_or_insert(now);
         self.pulse = None;
         self.open_outlet();
-        for bytes in held {
+        for bytes in held.into_iter().filter(|bytes| !bytes.is_empty()) {
+            self.journal.record.delivered_events += 1;
             self.outlet.push(bytes);
         }
     }

@@ -56,6 +56,7 @@ fn each_fact_is_a_line_of_the_page() {
     let metrics = configured();
     metrics.request_ended(&request("fast"));
     metrics.attempt_ended(&attempt("openai", "gpt-4o"));
+    metrics.breaker_failure("openai", "gpt-4o");
     metrics.attempt_ended(&AttemptEnd {
         class: Some("rate_limit"),
         action: "direct",
@@ -77,6 +78,7 @@ fn each_fact_is_a_line_of_the_page() {
         r#"backstop_attempt_duration_seconds_sum{model="gpt-4o",provider="openai"} 0.4"#,
         r#"backstop_breaker_state{channel="openai/gpt-4o",state="closed"} 0"#,
         r#"backstop_breaker_state{channel="openai/gpt-4o",state="open"} 1"#,
+        r#"backstop_breaker_failures_total{model="gpt-4o",provider="openai"} 1"#,
         r#"backstop_retry_budget_left_retries{channel="openai/gpt-4o"} 7.5"#,
         "backstop_config_last_reload_ok 1",
         "backstop_config_version 4",
