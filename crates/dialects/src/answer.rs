@@ -4,7 +4,7 @@ use backstop_chat::Usage;
 
 use crate::dialect::Dialect;
 use crate::scan::{Fault, Kind, Scanner};
-use crate::{anthropic_messages, openai_chat};
+use crate::{anthropic_messages, gemini, openai_chat};
 
 /// What the gateway notes of an answer it passes through.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -90,6 +90,7 @@ pub fn inspect_answer(dialect: Dialect, body: &[u8]) -> Result<AnswerFacts, Malf
     let facts = match dialect {
         Dialect::OpenAiChat => openai_chat::answer::inspect(&mut scanner)?,
         Dialect::AnthropicMessages => anthropic_messages::answer::inspect(&mut scanner)?,
+        Dialect::Gemini => gemini::answer::inspect(&mut scanner)?,
     };
     scanner.finish()?;
     Ok(facts)

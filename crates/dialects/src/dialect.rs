@@ -14,6 +14,8 @@ pub enum Dialect {
     OpenAiChat,
     /// Anthropic's `/v1/messages`.
     AnthropicMessages,
+    /// Google's `generateContent` and `streamGenerateContent`.
+    Gemini,
 }
 
 impl Dialect {
@@ -23,7 +25,15 @@ impl Dialect {
         match self {
             Self::OpenAiChat => "openai-chat",
             Self::AnthropicMessages => "anthropic-messages",
+            Self::Gemini => "gemini",
         }
+    }
+
+    /// Whether the model, and whether the answer is streamed, stand in the path rather than in the
+    /// body.
+    #[must_use]
+    pub const fn model_in_path(self) -> bool {
+        matches!(self, Self::Gemini)
     }
 
     /// Whether the caller must ask for token usage to get it at the end of a stream.
@@ -43,7 +53,7 @@ impl fmt::Display for Dialect {
 #[must_use]
 pub fn capabilities(dialect: Dialect) -> Capabilities {
     match dialect {
-        Dialect::OpenAiChat => Capabilities::all(),
+        Dialect::OpenAiChat | Dialect::Gemini => Capabilities::all(),
         Dialect::AnthropicMessages => Capabilities::all()
             .without(Need::JsonObject)
             .without(Need::Audio)
@@ -60,9 +70,15 @@ pub fn capabilities_between(caller: Dialect, upstream: Dialect) -> Capabilities 
     if caller == upstream {
         return all;
     }
-    all.without(Need::ProviderTools)
+    let across = all
+        .without(Need::ProviderTools)
         .without(Need::Audio)
-        .without(Need::Files)
+        .without(Need::Files);
+    match upstream {
+        // It fetches from few hosts only, and tells probabilities in a shape of its own.
+        Dialect::Gemini => across.without(Need::ImageUrls).without(Need::Logprobs),
+        _ => across,
+    }
 }
 
 #[cfg(test)]
@@ -71,7 +87,11 @@ mod tests {
 
     #[test]
     fn a_name_is_spelled_as_it_serialises() {
-        for dialect in [Dialect::OpenAiChat, Dialect::AnthropicMessages] {
+        for dialect in [
+            Dialect::OpenAiChat,
+            Dialect::AnthropicMessages,
+            Dialect::Gemini,
+        ] {
             let name = serde_json::to_string(&dialect).expect("a plain enum");
             assert_eq!(name, format!("\"{dialect}\""));
         }

@@ -12,7 +12,7 @@ mod tests;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use backstop_chat::Needs;
+use backstop_chat::{Need, Needs};
 use backstop_units::{ModelName, ProviderId};
 
 use crate::dialect::Dialect;
@@ -25,7 +25,8 @@ const MAX_ECHO: usize = 64;
 /// What a request says that the gateway acts upon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
-    /// The `model` member: a route's name or `provider/model`.
+    /// The `model` member: a route's name or `provider/model`. Empty where it stands in the path
+    /// ([`Envelope::addressed`]).
     pub model: String,
     /// The `stream` member; false when absent or null.
     pub stream: bool,
@@ -37,6 +38,20 @@ pub struct Envelope {
     /// What the request needs from whoever serves it.
     pub needs: Needs,
     pub(crate) spans: Spans,
+}
+
+impl Envelope {
+    /// The same for a dialect whose path says which model is meant, and whether the answer is
+    /// streamed ([`Dialect::model_in_path`]).
+    #[must_use]
+    pub fn addressed(mut self, model: String, stream: bool) -> Self {
+        self.model = model;
+        self.stream = stream;
+        if stream {
+            self.needs = self.needs.with(Need::Streaming);
+        }
+        self
+    }
 }
 
 /// One entry of `fallbacks`: `provider/model`.
@@ -303,6 +318,7 @@ impl<'a> EnvelopeScan<'a> {
     fn finish(self) -> Result<Envelope, BadRequest> {
         let model = self
             .model
+            .or_else(|| self.dialect.model_in_path().then(String::new))
             .ok_or_else(|| BadRequest::new("missing_model", "model", "`model` is required"))?;
         Ok(Envelope {
             model,

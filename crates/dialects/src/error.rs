@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::dialect::Dialect;
 use crate::json::Object;
-use crate::{anthropic_messages, openai_chat};
+use crate::{anthropic_messages, gemini, openai_chat};
 
 /// An error as a caller will see it. Its text must have been scrubbed.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +56,7 @@ pub const fn error_type(dialect: Dialect, status: u16) -> &'static str {
     match dialect {
         Dialect::OpenAiChat => openai_chat::error::kind(status),
         Dialect::AnthropicMessages => anthropic_messages::error::kind(status),
+        Dialect::Gemini => gemini::error::kind(status),
     }
 }
 
@@ -98,6 +99,12 @@ pub fn error_body(dialect: Dialect, error: &CallerError<'_>) -> Vec<u8> {
                     inner.put_some("param", error.param);
                 });
             }
+            Dialect::Gemini => body.object("error", |inner| {
+                inner.put("code", &error.status);
+                inner.put("message", error.message);
+                inner.put("status", kind);
+                inner.array("details", |all| gemini::error::details(error, all));
+            }),
         }
         body.put_some("request_id", error.request_id);
         body.put_some("extra_fields", error.extra);
@@ -116,7 +123,7 @@ pub fn error_event(dialect: Dialect, error: &CallerError<'_>) -> Vec<u8> {
     let body = error_body(dialect, &error);
     let mut event = Vec::with_capacity(body.len() + 24);
     let name = match dialect {
-        Dialect::OpenAiChat => None,
+        Dialect::OpenAiChat | Dialect::Gemini => None,
         Dialect::AnthropicMessages => Some("error"),
     };
     write_event(&mut event, name, &body);
@@ -143,7 +150,7 @@ pub fn read_error(dialect: Dialect, body: &[u8]) -> Option<ProviderError> {
         // At the top level Anthropic's `type` is the word "error".
         kind: text(inner, "type")
             .or_else(|| text(inner, "status"))
-            .filter(|kind| dialect == Dialect::OpenAiChat || kind != "error"),
+            .filter(|kind| dialect != Dialect::AnthropicMessages || kind != "error"),
         code: text(inner, "code"),
         param: text(inner, "param"),
     };
@@ -208,6 +215,10 @@ mod tests {
                 r#"{"error":{"message":"slow down","type":"rate_limit_error","param":null,"code":"rate_limited"},"request_id":"r-1","extra_fields":{"retry_after_ms":1.50}}"#,
             ),
             (
+                Dialect::Gemini,
+                r#"{"error":{"code":429,"message":"slow down","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"RATE_LIMITED","domain":"backstop"}]},"request_id":"r-1","extra_fields":{"retry_after_ms":1.50}}"#,
+            ),
+            (
                 Dialect::AnthropicMessages,
                 r#"{"type":"error","error":{"type":"rate_limit_error","message":"slow down","code":"rate_limited"},"request_id":"r-1","extra_fields":{"retry_after_ms":1.50}}"#,
             ),
@@ -241,6 +252,7 @@ mod tests {
     fn hostile_text_stays_inside_one_event() {
         for (dialect, name) in [
             (Dialect::OpenAiChat, None),
+            (Dialect::Gemini, None),
             (Dialect::AnthropicMessages, Some("error")),
         ] {
             let extra: &RawValue = serde_json::from_str("{}").expect("JSON");

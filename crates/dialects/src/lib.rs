@@ -27,11 +27,13 @@ mod envelope;
 mod splice;
 
 mod answer;
+mod choices;
 mod error;
 mod stream;
 mod translate;
 
 mod anthropic_messages;
+mod gemini;
 mod openai_chat;
 
 mod json;

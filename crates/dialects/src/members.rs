@@ -25,6 +25,16 @@ impl<'a> Members<'a> {
         }
     }
 
+    /// The same with every name in `camelCase`, for a dialect that reads `snake_case` as the same.
+    pub(crate) fn camel(mut self) -> Self {
+        for (name, _) in &mut self.rest {
+            if name.contains('_') {
+                *name = camel(name);
+            }
+        }
+        self
+    }
+
     /// Where the member `name` stands.
     pub(crate) fn path(&self, name: &str) -> String {
         if self.at.is_empty() {
@@ -115,6 +125,17 @@ impl<'a> Members<'a> {
             Err(_) => Err(BadRequest::wrong_type(&self.path(name), expected)),
         }
     }
+}
+
+fn camel(snake: &str) -> String {
+    let mut words = snake.split('_');
+    let mut name = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let mut letters = word.chars();
+        name.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        name.push_str(letters.as_str());
+    }
+    name
 }
 
 /// The entries of the array `value`, which stands at `at`.

@@ -47,6 +47,7 @@ pub fn splice_request(
     let mut changes: Vec<(Range<usize>, String)> = Vec::with_capacity(3);
     if let Some(model) = edits.model
         && model != envelope.model
+        && !dialect.model_in_path()
     {
         changes.push((spans.model.clone(), quoted(model)));
     }

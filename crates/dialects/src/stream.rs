@@ -4,19 +4,30 @@
 mod tests;
 
 use backstop_chat::{Event, Usage};
-use backstop_stream::{Frame, Meaning, Sentinel};
+use backstop_stream::{Frame, Framing, Meaning, Sentinel};
 
 use crate::answer::Malformed;
 use crate::dialect::Dialect;
 use crate::translate::Stamp;
-use crate::{anthropic_messages, openai_chat};
+use crate::{anthropic_messages, gemini, openai_chat};
 
 impl Dialect {
+    /// How a stream of this dialect is cut into events; `json`: its content type says that it is
+    /// JSON. `None` where a stream cannot come like that.
+    #[must_use]
+    pub const fn framing(self, json: bool) -> Option<Framing> {
+        match (self, json) {
+            (_, false) => Some(Framing::Events),
+            (Self::Gemini, true) => Some(Framing::JsonArray),
+            (_, true) => None,
+        }
+    }
+
     /// Whether a stream of this dialect can be whole without its end marker.
     #[must_use]
     pub const fn sentinel(self) -> Sentinel {
         match self {
-            Self::OpenAiChat => Sentinel::Optional,
+            Self::OpenAiChat | Self::Gemini => Sentinel::Optional,
             Self::AnthropicMessages => Sentinel::Required,
         }
     }
@@ -66,6 +77,7 @@ pub struct StreamReader {
 enum State {
     OpenAiChat(openai_chat::stream::Reader),
     AnthropicMessages(anthropic_messages::stream::Reader),
+    Gemini(gemini::stream::Reader),
 }
 
 impl StreamReader {
@@ -78,6 +90,7 @@ impl StreamReader {
             Dialect::AnthropicMessages => {
                 State::AnthropicMessages(anthropic_messages::stream::Reader::new(translate))
             }
+            Dialect::Gemini => State::Gemini(gemini::stream::Reader::new(translate)),
         };
         Self { state }
     }
@@ -89,12 +102,16 @@ impl StreamReader {
     /// The frame's data is not what the dialect allows there. In a frame without its blank line
     /// this is the stump of a cut event.
     pub fn read(&mut self, frame: &Frame) -> Result<Reading, Malformed> {
+        if let (State::Gemini(reader), Some(bare)) = (&mut self.state, frame.bare_json()) {
+            return reader.read(bare);
+        }
         if frame.is_comment() || frame.data().is_empty() {
             return Ok(Reading::of(Meaning::Comment));
         }
         match &mut self.state {
             State::OpenAiChat(reader) => reader.read(frame.event(), frame.data()),
             State::AnthropicMessages(reader) => reader.read(frame.data()),
+            State::Gemini(reader) => reader.read(frame.data()),
         }
     }
 }
@@ -128,6 +145,7 @@ pub struct StreamWriter {
 enum Target {
     OpenAiChat(openai_chat::stream::Writer),
     AnthropicMessages(anthropic_messages::stream::Writer),
+    Gemini(gemini::stream::Writer),
 }
 
 impl StreamWriter {
@@ -142,6 +160,7 @@ impl StreamWriter {
             Dialect::AnthropicMessages => {
                 Target::AnthropicMessages(anthropic_messages::stream::Writer::new(stamp))
             }
+            Dialect::Gemini => Target::Gemini(gemini::stream::Writer::new(stamp)),
         };
         Self { target }
     }
@@ -151,6 +170,7 @@ impl StreamWriter {
         match &mut self.target {
             Target::OpenAiChat(writer) => writer.write(event, out),
             Target::AnthropicMessages(writer) => writer.write(event, out),
+            Target::Gemini(writer) => writer.write(event, out),
         }
     }
 }

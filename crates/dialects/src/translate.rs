@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use crate::answer::Malformed;
 use crate::dialect::Dialect;
 use crate::envelope::BadRequest;
-use crate::{anthropic_messages, openai_chat};
+use crate::{anthropic_messages, gemini, openai_chat};
 
 /// What to do with a part of the contract that the target dialect cannot carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -84,6 +84,7 @@ pub fn read_request(dialect: Dialect, body: &[u8]) -> Result<Request, BadRequest
     match dialect {
         Dialect::OpenAiChat => openai_chat::request::read(body),
         Dialect::AnthropicMessages => anthropic_messages::request::read(body),
+        Dialect::Gemini => gemini::request::read(body),
     }
 }
 
@@ -111,6 +112,7 @@ pub fn write_request(
     match dialect {
         Dialect::OpenAiChat => openai_chat::request::write(request, options),
         Dialect::AnthropicMessages => anthropic_messages::request::write(request, options),
+        Dialect::Gemini => gemini::request::write(request, options),
     }
 }
 
@@ -124,6 +126,7 @@ pub fn read_answer(dialect: Dialect, body: &[u8]) -> Result<Answer, Malformed> {
     match dialect {
         Dialect::OpenAiChat => openai_chat::answer::read(body),
         Dialect::AnthropicMessages => anthropic_messages::answer::read(body),
+        Dialect::Gemini => gemini::answer::read(body),
     }
 }
 
@@ -134,6 +137,7 @@ pub fn write_answer(dialect: Dialect, answer: &Answer, stamp: &Stamp<'_>) -> Wri
     match dialect {
         Dialect::OpenAiChat => openai_chat::answer::write(answer, stamp),
         Dialect::AnthropicMessages => anthropic_messages::answer::write(answer, stamp),
+        Dialect::Gemini => gemini::answer::write(answer, stamp),
     }
 }
 

@@ -15,7 +15,11 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-const DIALECTS: [Dialect; 2] = [Dialect::OpenAiChat, Dialect::AnthropicMessages];
+const DIALECTS: [Dialect; 3] = [
+    Dialect::OpenAiChat,
+    Dialect::AnthropicMessages,
+    Dialect::Gemini,
+];
 
 const STAMP: Stamp<'static> = Stamp {
     id: "ours",
@@ -48,7 +52,7 @@ fn fixtures(dialect: Dialect, kind: &str) -> Vec<(String, Vec<u8>)> {
 fn other(dialect: Dialect) -> Dialect {
     match dialect {
         Dialect::OpenAiChat => Dialect::AnthropicMessages,
-        Dialect::AnthropicMessages => Dialect::OpenAiChat,
+        Dialect::AnthropicMessages | Dialect::Gemini => Dialect::OpenAiChat,
     }
 }
 

@@ -39,6 +39,12 @@ pub trait Adapter: Send + Sync + fmt::Debug {
     /// The path below the version, such as `/chat/completions`.
     fn path(&self) -> &'static str;
 
+    /// The path of this call below the version, with its query, where it depends on the call; `None`
+    /// where it is [`path`](Self::path).
+    fn call_path(&self, _call: &Call<'_>) -> Option<String> {
+        None
+    }
+
     /// The version segment that is added to an address which names none; empty when the provider
     /// has no versions in its paths.
     fn version(&self) -> &'static str {
@@ -78,7 +84,7 @@ pub trait Adapter: Send + Sync + fmt::Debug {
     /// The whole request for one attempt: headers from nothing, the body as it was given.
     ///
     /// # Errors
-    /// When a key is needed and missing, or something cannot be written as a header.
+    /// When a key is needed and missing, or something cannot be written as a header or a path.
     fn build(&self, provider: &Provider, call: &Call<'_>) -> Result<Request<Bytes>, Error> {
         let mut headers = HeaderMap::with_capacity(16);
         headers.insert(CONTENT_TYPE, JSON);
@@ -95,7 +101,10 @@ pub trait Adapter: Send + Sync + fmt::Debug {
 
         let mut request = Request::new(call.body.clone());
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = provider.target().clone();
+        *request.uri_mut() = match self.call_path(call) {
+            Some(path) => provider.address().join(self.version(), &path)?,
+            None => provider.target().clone(),
+        };
         *request.headers_mut() = headers;
         Ok(request)
     }

@@ -26,6 +26,7 @@ mod address;
 mod anthropic;
 mod call;
 mod error;
+mod gemini;
 mod openai;
 mod provider;
 mod registry;

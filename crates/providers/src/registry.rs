@@ -4,6 +4,7 @@ use backstop_classifier::Family;
 
 use crate::adapter::Adapter;
 use crate::anthropic::Anthropic;
+use crate::gemini::Gemini;
 use crate::openai::{Compatible, OpenAi};
 
 /// What is known of a provider before an operator says anything.
@@ -90,6 +91,13 @@ static ROWS: &[Row] = &[
         "ANTHROPIC_API_KEY",
         "ANTHROPIC_BASE_URL",
         &Anthropic,
+    ),
+    hosted(
+        "gemini",
+        "https://generativelanguage.googleapis.com/v1beta",
+        "GEMINI_API_KEY",
+        "GEMINI_BASE_URL",
+        &Gemini,
     ),
     hosted(
         "groq",

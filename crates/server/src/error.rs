@@ -326,6 +326,12 @@ fn verbatim(kept: &Kept<'_>, caller: Dialect) -> Option<Vec<u8>> {
     let shaped = match caller {
         Dialect::OpenAiChat => told,
         Dialect::AnthropicMessages => told && value.get("type")? == "error",
+        Dialect::Gemini => {
+            told && value
+                .get("error")?
+                .get("status")
+                .is_some_and(Value::is_string)
+        }
     };
     shaped.then(|| kept.scrubber.scrub(text).into_bytes())
 }

@@ -8,6 +8,7 @@ mod choice;
 mod configuration;
 mod disclosure;
 mod fallback;
+mod gemini;
 mod hang_up;
 mod headers;
 mod hooks;

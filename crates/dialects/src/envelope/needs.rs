@@ -1,5 +1,7 @@
 //! What a request needs, noticed while its bytes go by.
 
+mod gemini;
+
 use backstop_chat::{Need, Needs};
 use backstop_units::Tokens;
 
@@ -28,6 +30,9 @@ impl NeedsScan {
         s: &mut Scanner<'a>,
         member: Member<'a>,
     ) -> Result<(), Fault> {
+        if dialect == Dialect::Gemini {
+            return self.gemini(&member.key.decode(), s);
+        }
         let start = s.at();
         match &*member.key.decode() {
             "messages" => {
@@ -49,6 +54,7 @@ impl NeedsScan {
             name => match dialect {
                 Dialect::OpenAiChat => self.openai(name, s)?,
                 Dialect::AnthropicMessages => self.anthropic(name, s)?,
+                Dialect::Gemini => self.gemini(name, s)?,
             },
         }
         Ok(())
@@ -149,7 +155,7 @@ impl NeedsScan {
             }
             let own = match dialect {
                 Dialect::OpenAiChat => "function",
-                Dialect::AnthropicMessages => "custom",
+                Dialect::AnthropicMessages | Dialect::Gemini => "custom",
             };
             if s.string_or_skip()?.is_some_and(|kind| !kind.is(own)) {
                 need = Need::ProviderTools;

@@ -7,6 +7,7 @@ use backstop_chat::{Event, Usage};
 use backstop_stream::Meaning;
 
 use crate::answer::{Malformed, is_hollow, says_error};
+use crate::choices::Choices;
 use crate::scan::{Fault, Kind, Member, Scanner};
 use crate::stream::Reading;
 use events::Events;
@@ -18,31 +19,6 @@ pub(crate) struct Reader {
     /// Present when the stream is translated.
     events: Option<Events>,
     choices: Choices,
-}
-
-/// Which choices were seen, and which have finished, a bit each. Choices beyond the 128th are not
-/// followed.
-#[derive(Debug, Default, Clone, Copy)]
-struct Choices {
-    seen: u128,
-    finished: u128,
-}
-
-impl Choices {
-    fn note(&mut self, index: u64, finished: bool) {
-        let bit = u32::try_from(index)
-            .ok()
-            .and_then(|index| 1_u128.checked_shl(index))
-            .unwrap_or(0);
-        self.seen |= bit;
-        if finished {
-            self.finished |= bit;
-        }
-    }
-
-    const fn all_finished(self) -> bool {
-        self.seen == self.finished
-    }
 }
 
 /// What was found in one chunk.

@@ -100,6 +100,11 @@ fn anthropic() {
 }
 
 #[test]
+fn gemini() {
+    insta::assert_snapshot!(text(&build(&keyed("gemini"), true, Some(&noisy_caller()))));
+}
+
+#[test]
 fn anthropic_with_a_caller_and_an_operator_who_both_name_betas() {
     let mut extra = HeaderMap::new();
     extra.insert("anthropic-beta", HeaderValue::from_static("operator-beta"));

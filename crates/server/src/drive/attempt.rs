@@ -76,10 +76,14 @@ impl Drive {
         };
         if !response.status.is_success() {
             self.read_failure(response, kept, &provider).await;
-        } else if self.request.envelope.stream && !is_json(&response) {
-            self.relay_stream(response, kept, &provider).await;
         } else {
-            self.read_whole(response, kept, &provider).await;
+            let framing = provider.dialect().framing(is_json(&response));
+            match framing.filter(|_| self.request.envelope.stream) {
+                Some(framing) => {
+                    self.relay_stream(response, kept, &provider, framing).await;
+                }
+                None => self.read_whole(response, kept, &provider).await,
+            }
         }
     }
 
@@ -103,6 +107,8 @@ impl Drive {
         } else {
             let mut neutral = read_request(from, &request.body).map_err(|bad| bad.to_string())?;
             neutral.model = channel.model.as_str().to_owned();
+            // Where they stand in the path, the body does not say.
+            neutral.stream = request.envelope.stream;
             neutral.include_usage = request.envelope.stream;
             let written = write_request(to, &neutral, &request.write_options(provider))
                 .map_err(|unsupported| unsupported.field)?;

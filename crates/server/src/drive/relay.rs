@@ -5,7 +5,7 @@ use backstop_dialects::{StreamReader, StreamWriter};
 use backstop_policy::{CommitChoice, Event};
 use backstop_providers::Provider;
 use backstop_stream::{
-    Ending, Frame, Framer, InputEnd, Meaning, Passage, Progress, Relay, Step, Weight,
+    Cutter, Ending, Frame, Framing, InputEnd, Meaning, Passage, Progress, Relay, Step, Weight,
 };
 use backstop_units::Moment;
 use backstop_upstream::Response;
@@ -22,7 +22,7 @@ const AFTER_DONE: Duration = Duration::from_millis(50);
 
 /// One attempt's stream.
 struct Stream {
-    framer: Framer,
+    cutter: Cutter,
     reader: StreamReader,
     /// Present where the caller speaks another dialect.
     writer: Option<StreamWriter>,
@@ -47,10 +47,11 @@ impl Drive {
         mut response: Response,
         mut kept: KeptError,
         provider: &Provider,
+        framing: Framing,
     ) {
         let translate = provider.dialect() != self.request.dialect;
         let mut stream = Stream {
-            framer: Framer::default(),
+            cutter: Cutter::new(framing),
             reader: StreamReader::new(provider.dialect(), translate),
             writer: translate.then(|| {
                 let stamp = self.stamp(kept.channel.model.as_str());
@@ -68,7 +69,7 @@ impl Drive {
             };
             let input = match read {
                 Ok(Some(chunk)) => {
-                    stream.framer.push(chunk);
+                    stream.cutter.push(chunk);
                     None
                 }
                 Ok(None) => Some(InputEnd::Clean),
@@ -142,8 +143,8 @@ impl Drive {
         ended: bool,
     ) -> Flow {
         loop {
-            let next = match stream.framer.next() {
-                Ok(None) if ended => stream.framer.finish(),
+            let next = match stream.cutter.next() {
+                Ok(None) if ended => stream.cutter.finish(),
                 next => next,
             };
             let frame = match next {
