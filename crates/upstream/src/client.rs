@@ -1,5 +1,6 @@
 //! One request, sent once: the pool, the two clocks before the head, and the reading of failures.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::connect::{Connector, Lineage};
 use crate::dial::{Dial, TcpDial};
@@ -103,8 +104,7 @@ impl Upstream {
         request: Request<Bytes>,
         clocks: &Clocks,
     ) -> Result<Response, Failure> {
-        let (http, place) = self.pooled.enter();
-        self.exchange(http, place, request, clocks).await
+        self.open(request, clocks).await?.head().await
     }
 
     /// As [`send`](Self::send), on a connection opened for this request and closed after it: for
@@ -118,6 +118,32 @@ impl Upstream {
         request: Request<Bytes>,
         clocks: &Clocks,
     ) -> Result<Response, Failure> {
+        self.open_fresh(request, clocks).await?.head().await
+    }
+
+    /// The first half of [`send`](Self::send), for those who want to know of the connection before
+    /// the answer: returns when a connection has the request.
+    ///
+    /// # Errors
+    /// When none could be had, see [`Failure`].
+    pub async fn open(
+        &self,
+        request: Request<Bytes>,
+        clocks: &Clocks,
+    ) -> Result<Exchange, Failure> {
+        let (http, place) = self.pooled.enter();
+        self.exchange(http, place, request, clocks).await
+    }
+
+    /// The first half of [`send_fresh`](Self::send_fresh).
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub async fn open_fresh(
+        &self,
+        request: Request<Bytes>,
+        clocks: &Clocks,
+    ) -> Result<Exchange, Failure> {
         let (http, place) = self.fresh.enter();
         self.exchange(http, place, request, clocks).await
     }
@@ -128,7 +154,7 @@ impl Upstream {
         place: Place,
         request: Request<Bytes>,
         clocks: &Clocks,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Exchange, Failure> {
         let started = Instant::now();
         let mut request = outgoing(request);
         let mut captured = capture_connection(&mut request);
@@ -143,9 +169,58 @@ impl Upstream {
         };
         let handed = Handed::read(&captured, started, self.max_connection_age);
         drop(captured);
+        match early {
+            Some(Err(error)) => Err(handed.failed(&error)),
+            early => Ok(Exchange {
+                early: early.and_then(Result::ok),
+                answer,
+                handed,
+                headers: clocks.headers,
+                place,
+            }),
+        }
+    }
+}
+
+/// A request that a connection has, and whose answer is still to come. Dropping it cancels it.
+pub struct Exchange {
+    /// The answer, where it was faster than we looked.
+    early: Option<http::Response<Incoming>>,
+    answer: legacy::ResponseFuture,
+    handed: Handed,
+    headers: Duration,
+    place: Place,
+}
+
+impl Exchange {
+    /// Whether the connection had been in the pool before.
+    #[must_use]
+    pub const fn reused(&self) -> bool {
+        self.handed.reused
+    }
+
+    /// How long the request waited for the new connection it got; `None` when it got a pooled one.
+    #[must_use]
+    pub const fn connect(&self) -> Option<Duration> {
+        self.handed.connect
+    }
+
+    /// Waits for the head of the answer, as long as the headers clock allows from the moment at
+    /// which the connection got the request.
+    ///
+    /// # Errors
+    /// When no head arrived, see [`Failure`]. A status is never an error.
+    pub async fn head(self) -> Result<Response, Failure> {
+        let Self {
+            early,
+            answer,
+            handed,
+            headers,
+            place,
+        } = self;
         let answered = match early {
-            Some(answered) => answered,
-            None => match timeout(clocks.headers, answer).await {
+            Some(response) => Ok(response),
+            None => match timeout_at(handed.at + headers, answer).await {
                 Ok(answered) => answered,
                 Err(_) => return Err(handed.failure(Transport::Timeout(Clock::Headers))),
             },
@@ -154,6 +229,15 @@ impl Upstream {
             Ok(response) => Ok(handed.response(response, place)),
             Err(error) => Err(handed.failed(&error)),
         }
+    }
+}
+
+impl fmt::Debug for Exchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exchange")
+            .field("reused", &self.reused())
+            .field("connect", &self.connect())
+            .finish_non_exhaustive()
     }
 }
 

@@ -37,7 +37,7 @@ mod options;
 mod response;
 mod trust;
 
-pub use client::{Clocks, Upstream};
+pub use client::{Clocks, Exchange, Upstream};
 pub use dial::{BoxIo, Dial, Dialing, Io, TcpDial, Unresolved};
 pub use failure::Failure;
 pub use options::{Error, Options};

@@ -52,21 +52,27 @@ impl Drive {
             headers: channel.clocks.headers,
         };
         let gateway = Arc::clone(&self.journal.gateway);
-        let sent = async {
+        let opened = async {
             if fresh {
-                gateway.upstream.send_fresh(request, &clocks).await
+                gateway.upstream.open_fresh(request, &clocks).await
             } else {
-                gateway.upstream.send(request, &clocks).await
+                gateway.upstream.open(request, &clocks).await
             }
         };
-        let response = match self.within(sent).await {
+        let exchange = match self.within(opened).await {
             None => return,
-            Some(Err(failure)) => return self.fail_unanswered(&provider, &failure),
+            Some(Err(failure)) => return self.fail_unopened(&provider, &failure),
+            Some(Ok(exchange)) => exchange,
+        };
+        // On record before the answer: an attempt that is cut short had its connection, too.
+        let (reused, connect) = (exchange.reused(), exchange.connect());
+        self.report(Event::Connected { reused, connect });
+        let response = match self.within(exchange.head()).await {
+            None => return,
+            Some(Err(failure)) => return self.fail_transport(&provider, &failure),
             Some(Ok(response)) => response,
         };
         let status = response.status.as_u16();
-        let (reused, connect) = (response.reused, response.connect);
-        self.report(Event::Connected { reused, connect });
         self.report(Event::Headers { status });
         let kept = KeptError {
             attempt,
@@ -242,8 +248,8 @@ impl Drive {
         });
     }
 
-    /// No headers came. Where a connection had the request, the row says which.
-    fn fail_unanswered(&mut self, provider: &Provider, failure: &Failure) {
+    /// The request came no further than its connection, where it had one; the row says which.
+    fn fail_unopened(&mut self, provider: &Provider, failure: &Failure) {
         let (reused, connect) = (failure.reused, failure.connect);
         if reused || connect.is_some() {
             self.report(Event::Connected { reused, connect });

@@ -154,3 +154,26 @@ async fn one_closed_after_the_request_is_stale_but_perhaps_sent() {
     assert!(failure.is_stale_connection(), "{failure:?}");
     assert_eq!(failure.sent, Sent::Maybe);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_connection_is_known_before_the_answer() {
+    let (upstream, mut peer) = in_memory(Options::default());
+    let (exchange, mut conn) = tokio::join!(upstream.open(post(URI), &CLOCKS), async {
+        peer.accept().await
+    });
+    let exchange = exchange.expect("a connection");
+    assert!(!exchange.reused() && exchange.connect().is_some());
+    let (response, ()) = tokio::join!(exchange.head(), conn.serve());
+    let mut response = response.expect("a head");
+    while let Some(chunk) = response.chunk().await {
+        chunk.unwrap();
+    }
+    let exchange = upstream
+        .open(post(URI), &CLOCKS)
+        .await
+        .expect("a connection");
+    assert!(exchange.reused() && exchange.connect().is_none());
+    // Nobody answers: the clock runs from the moment at which the connection got the request.
+    let failure = exchange.head().await.expect_err("a timeout");
+    assert!(failure.reused);
+}
