@@ -168,6 +168,92 @@ def unreadable(url, model):
     ))
 
 
+RESPONSE_TOOLS = [{"type": "function", **TOOLS[0]["function"], "strict": False}]
+
+
+def response(url, model, said, provider):
+    raw = client(url).responses.with_raw_response.create(
+        model=model, input="Say something.", instructions="Be brief.", max_output_tokens=64
+    )
+    answer = raw.parse()
+    assert isinstance(answer, openai.types.responses.Response), answer
+    assert answer.status == "completed" and answer.error is None, answer
+    assert answer.output_text == said, answer
+    assert answer.usage.total_tokens == answer.usage.input_tokens + answer.usage.output_tokens
+    assert answer.usage.input_tokens_details.cached_tokens >= 0, answer
+    assert raw.headers["x-backstop-provider"] == provider, raw.headers
+    assert answer.model_extra["extra_fields"]["provider"] == provider, answer
+
+
+def response_stream(url, model, said):
+    made = client(url).responses.create(model=model, input="Say something.", stream=True)
+    events = list(made)
+    heard = [event.delta for event in events if event.type == "response.output_text.delta"]
+    assert "".join(heard) == said, events
+    assert events[0].type == "response.created", events
+    assert events[-1].type == "response.completed", events
+    assert events[-1].response.output_text == said, events
+    assert events[-1].response.usage.output_tokens > 0, events
+    # The helper puts the pieces together on its own and checks their order.
+    with client(url).responses.stream(model=model, input="Say something.") as events:
+        kinds = [event.type for event in events]
+        answer = events.get_final_response()
+    assert answer.output_text == said, (kinds, answer)
+
+
+def response_tools(url, model):
+    asked = {"model": model, "tools": RESPONSE_TOOLS, "tool_choice": "auto", "store": False}
+    turns = [{"role": "user", "content": "Weather in Bern?"}]
+    answer = client(url).responses.create(input=turns, **asked)
+    (call,) = [item for item in answer.output if item.type == "function_call"]
+    assert call.name == "weather" and call.call_id, call
+    assert json.loads(call.arguments) == {"city": "Bern"}, call
+    # What the model asked for and what came of it, as the next turn.
+    turns += [item.to_dict() for item in answer.output]
+    turns.append({"type": "function_call_output", "call_id": call.call_id, "output": "rain"})
+    answer = client(url).responses.create(input=turns, **asked)
+    assert answer.output_text == "It rains.", answer
+    with client(url).responses.stream(input="Weather in Bern?", **asked) as events:
+        for _ in events:
+            pass
+        answer = events.get_final_response()
+    (call,) = [item for item in answer.output if item.type == "function_call"]
+    assert json.loads(call.arguments) == {"city": "Bern"}, call
+
+
+def response_parsed(url, model):
+    class Weather(pydantic.BaseModel):
+        city: str
+
+    answer = client(url).responses.parse(
+        model=model, input="Weather?", text_format=Weather, store=False
+    )
+    assert answer.output_parsed == Weather(city="Bern"), answer
+
+
+def response_error(url, model, status, streamed=""):
+    error = raises(ERRORS[status], lambda: client(url).responses.create(
+        model=model, input="Say something.", stream=bool(streamed)
+    ))
+    assert error.status_code == int(status), error
+    assert error.request_id and error.body["message"], error.body
+
+
+def response_breaks(url, model, said):
+    heard = []
+
+    def listen():
+        made = client(url).responses.create(model=model, input="Say something.", stream=True)
+        for event in made:
+            assert event.type not in ("response.completed", "response.failed"), event
+            if event.type == "response.output_text.delta":
+                heard.append(event.delta)
+
+    error = raises(openai.APIError, listen)
+    assert "".join(heard) == said, heard
+    assert error.message, error
+
+
 play({
     "text": text,
     "stream": stream,
@@ -180,4 +266,10 @@ play({
     "error": error,
     "stream_breaks": stream_breaks,
     "unreadable": unreadable,
+    "response": response,
+    "response_stream": response_stream,
+    "response_tools": response_tools,
+    "response_parsed": response_parsed,
+    "response_error": response_error,
+    "response_breaks": response_breaks,
 })

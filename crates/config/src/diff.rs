@@ -73,7 +73,7 @@ fn same_settings<T: Debug>(a: &Arc<T>, b: &Arc<T>) -> bool {
 fn same_provider(a: &Arc<Provider>, b: &Arc<Provider>) -> bool {
     a.target() == b.target()
         && a.row().kind == b.row().kind
-        && a.dialect() == b.dialect()
+        && a.dialects().eq(b.dialects())
         && a.family() == b.family()
         && a.extra_headers() == b.extra_headers()
         && a.keys().count() == b.keys().count()

@@ -4,7 +4,7 @@ use backstop_chat::Usage;
 
 use crate::dialect::Dialect;
 use crate::scan::{Fault, Kind, Scanner};
-use crate::{anthropic_messages, gemini, openai_chat};
+use crate::{anthropic_messages, gemini, openai_chat, openai_responses};
 
 /// What the gateway notes of an answer it passes through.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -89,6 +89,7 @@ pub fn inspect_answer(dialect: Dialect, body: &[u8]) -> Result<AnswerFacts, Malf
     }
     let facts = match dialect {
         Dialect::OpenAiChat => openai_chat::answer::inspect(&mut scanner)?,
+        Dialect::OpenAiResponses => openai_responses::answer::inspect(&mut scanner)?,
         Dialect::AnthropicMessages => anthropic_messages::answer::inspect(&mut scanner)?,
         Dialect::Gemini => gemini::answer::inspect(&mut scanner)?,
     };

@@ -12,6 +12,9 @@ pub enum Dialect {
     /// OpenAI's `/v1/chat/completions` and the many servers that speak it.
     #[serde(rename = "openai-chat")]
     OpenAiChat,
+    /// OpenAI's `/v1/responses`.
+    #[serde(rename = "openai-responses")]
+    OpenAiResponses,
     /// Anthropic's `/v1/messages`.
     AnthropicMessages,
     /// Google's `generateContent` and `streamGenerateContent`.
@@ -24,6 +27,7 @@ impl Dialect {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::OpenAiChat => "openai-chat",
+            Self::OpenAiResponses => "openai-responses",
             Self::AnthropicMessages => "anthropic-messages",
             Self::Gemini => "gemini",
         }
@@ -53,6 +57,9 @@ impl fmt::Display for Dialect {
 #[must_use]
 pub fn capabilities(dialect: Dialect) -> Capabilities {
     match dialect {
+        Dialect::OpenAiResponses => Capabilities::all()
+            .without(Need::Audio)
+            .without(Need::ManyChoices),
         Dialect::OpenAiChat | Dialect::Gemini => Capabilities::all(),
         Dialect::AnthropicMessages => Capabilities::all()
             .without(Need::JsonObject)
@@ -74,7 +81,14 @@ pub fn capabilities_between(caller: Dialect, upstream: Dialect) -> Capabilities 
         .without(Need::ProviderTools)
         .without(Need::Audio)
         .without(Need::Files);
+    let across = match caller {
+        // Its callers can build upon what they left behind, and want probabilities in a form of
+        // their own.
+        Dialect::OpenAiResponses => across.without(Need::StoredState).without(Need::Logprobs),
+        _ => across,
+    };
     match upstream {
+        Dialect::OpenAiResponses => across.without(Need::Logprobs),
         // It fetches from few hosts only, and tells probabilities in a shape of its own.
         Dialect::Gemini => across.without(Need::ImageUrls).without(Need::Logprobs),
         _ => across,
@@ -89,6 +103,7 @@ mod tests {
     fn a_name_is_spelled_as_it_serialises() {
         for dialect in [
             Dialect::OpenAiChat,
+            Dialect::OpenAiResponses,
             Dialect::AnthropicMessages,
             Dialect::Gemini,
         ] {
@@ -102,6 +117,11 @@ mod tests {
         let across = capabilities_between(Dialect::AnthropicMessages, Dialect::OpenAiChat);
         assert!(!across.set.has(Need::ProviderTools));
         assert!(across.set.has(Need::ParallelTools));
+        let state = |upstream| {
+            let between = capabilities_between(Dialect::OpenAiResponses, upstream);
+            between.set.has(Need::StoredState)
+        };
+        assert!(state(Dialect::OpenAiResponses) && !state(Dialect::OpenAiChat));
         let same = capabilities_between(Dialect::AnthropicMessages, Dialect::AnthropicMessages);
         assert!(same.set.has(Need::ProviderTools) && !same.set.has(Need::Logprobs));
     }

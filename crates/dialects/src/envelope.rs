@@ -6,6 +6,7 @@
 //! and provider must see the same model.
 
 mod needs;
+mod responses;
 #[cfg(test)]
 mod tests;
 
@@ -37,7 +38,22 @@ pub struct Envelope {
     pub usage_asked: bool,
     /// What the request needs from whoever serves it.
     pub needs: Needs,
+    /// Whether it may be sent twice.
+    pub replay: Replay,
     pub(crate) spans: Spans,
+}
+
+/// Whether a request may be sent once more when nobody knows what became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replay {
+    /// It asks for an answer and nothing else.
+    Safe,
+    /// The provider keeps what it answers: twice sent is twice kept, unless the caller's own
+    /// idempotency key says that both are one.
+    Keyed,
+    /// The provider does more than answer: it works on in the background, or its tools have effects
+    /// of their own.
+    Unsafe,
 }
 
 impl Envelope {
@@ -325,6 +341,7 @@ impl<'a> EnvelopeScan<'a> {
             stream: self.stream,
             fallbacks: self.fallbacks,
             usage_asked: self.usage_asked,
+            replay: self.needs.replay(self.dialect),
             needs: self.needs.finish(self.stream),
             spans: self.spans,
         })

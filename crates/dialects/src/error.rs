@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::dialect::Dialect;
 use crate::json::Object;
-use crate::{anthropic_messages, gemini, openai_chat};
+use crate::{anthropic_messages, gemini, openai_chat, openai_responses};
 
 /// An error as a caller will see it. Its text must have been scrubbed.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +54,7 @@ impl std::fmt::Debug for ProviderError {
 #[must_use]
 pub const fn error_type(dialect: Dialect, status: u16) -> &'static str {
     match dialect {
-        Dialect::OpenAiChat => openai_chat::error::kind(status),
+        Dialect::OpenAiChat | Dialect::OpenAiResponses => openai_chat::error::kind(status),
         Dialect::AnthropicMessages => anthropic_messages::error::kind(status),
         Dialect::Gemini => gemini::error::kind(status),
     }
@@ -83,7 +83,7 @@ pub fn error_body(dialect: Dialect, error: &CallerError<'_>) -> Vec<u8> {
         .unwrap_or_else(|| error_type(dialect, error.status));
     Object::write(&mut body, |body| {
         match dialect {
-            Dialect::OpenAiChat => body.object("error", |inner| {
+            Dialect::OpenAiChat | Dialect::OpenAiResponses => body.object("error", |inner| {
                 // SDKs read all four, null or not.
                 inner.put("message", error.message);
                 inner.put("type", kind);
@@ -120,11 +120,17 @@ pub fn error_event(dialect: Dialect, error: &CallerError<'_>) -> Vec<u8> {
         extra: None,
         ..*error
     };
-    let body = error_body(dialect, &error);
+    let body = match dialect {
+        Dialect::OpenAiResponses => {
+            let usual = error_type(dialect, error.status);
+            openai_responses::error::event(&error, error.kind.unwrap_or(usual))
+        }
+        _ => error_body(dialect, &error),
+    };
     let mut event = Vec::with_capacity(body.len() + 24);
     let name = match dialect {
         Dialect::OpenAiChat | Dialect::Gemini => None,
-        Dialect::AnthropicMessages => Some("error"),
+        Dialect::AnthropicMessages | Dialect::OpenAiResponses => Some("error"),
     };
     write_event(&mut event, name, &body);
     event
@@ -139,7 +145,12 @@ pub fn read_error(dialect: Dialect, body: &[u8]) -> Option<ProviderError> {
         Value::Array(all) => all.into_iter().next()?,
         other => other,
     };
-    let inner = match body.get("error") {
+    let failed = body.get("response").and_then(|of| of.get("error"));
+    let inner = match body
+        .get("error")
+        .filter(|error| !error.is_null())
+        .or(failed)
+    {
         Some(inner @ Value::Object(_)) => inner,
         _ => &body,
     };
@@ -147,14 +158,22 @@ pub fn read_error(dialect: Dialect, body: &[u8]) -> Option<ProviderError> {
         message: message(inner)
             .or_else(|| message(&body))
             .unwrap_or_default(),
-        // At the top level Anthropic's `type` is the word "error".
+        // At the top level `type` may be the word "error".
         kind: text(inner, "type")
             .or_else(|| text(inner, "status"))
-            .filter(|kind| dialect != Dialect::AnthropicMessages || kind != "error"),
+            .filter(|kind| !names_events(dialect) || kind != "error"),
         code: text(inner, "code"),
         param: text(inner, "param"),
     };
     (error != ProviderError::default()).then_some(error)
+}
+
+/// Whether the `type` of an event stands at the top level.
+const fn names_events(dialect: Dialect) -> bool {
+    matches!(
+        dialect,
+        Dialect::AnthropicMessages | Dialect::OpenAiResponses
+    )
 }
 
 fn message(value: &Value) -> Option<String> {

@@ -22,6 +22,12 @@ impl Object<'_> {
         append(self.out, value);
     }
 
+    /// A member whose value is written already.
+    pub(crate) fn raw(&mut self, name: &str, json: &[u8]) {
+        self.name(name);
+        self.out.extend_from_slice(json);
+    }
+
     /// A member that is left out when there is nothing to say.
     pub(crate) fn put_some<T: Serialize>(&mut self, name: &str, value: Option<T>) {
         if let Some(value) = value {
@@ -68,6 +74,12 @@ impl Array<'_> {
     pub(crate) fn put<T: Serialize + ?Sized>(&mut self, value: &T) {
         self.comma();
         append(self.out, value);
+    }
+
+    /// An entry that is written already.
+    pub(crate) fn raw(&mut self, json: &[u8]) {
+        self.comma();
+        self.out.extend_from_slice(json);
     }
 
     /// An entry that is an object.

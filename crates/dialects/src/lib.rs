@@ -35,6 +35,7 @@ mod translate;
 mod anthropic_messages;
 mod gemini;
 mod openai_chat;
+mod openai_responses;
 
 mod json;
 mod members;
@@ -42,7 +43,7 @@ mod scan;
 
 pub use answer::{AnswerFacts, Malformed, inspect_answer};
 pub use dialect::{Dialect, capabilities, capabilities_between};
-pub use envelope::{BadRequest, Envelope, Fallback, read_envelope};
+pub use envelope::{BadRequest, Envelope, Fallback, Replay, read_envelope};
 pub use error::{CallerError, ProviderError, error_body, error_event, error_type, read_error};
 pub use splice::{Edits, add_member, splice_request};
 pub use stream::{Reading, StreamReader, StreamWriter};

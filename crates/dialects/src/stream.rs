@@ -9,7 +9,7 @@ use backstop_stream::{Frame, Framing, Meaning, Sentinel};
 use crate::answer::Malformed;
 use crate::dialect::Dialect;
 use crate::translate::Stamp;
-use crate::{anthropic_messages, gemini, openai_chat};
+use crate::{anthropic_messages, gemini, openai_chat, openai_responses};
 
 impl Dialect {
     /// How a stream of this dialect is cut into events; `json`: its content type says that it is
@@ -27,7 +27,7 @@ impl Dialect {
     #[must_use]
     pub const fn sentinel(self) -> Sentinel {
         match self {
-            Self::OpenAiChat | Self::Gemini => Sentinel::Optional,
+            Self::OpenAiChat | Self::OpenAiResponses | Self::Gemini => Sentinel::Optional,
             Self::AnthropicMessages => Sentinel::Required,
         }
     }
@@ -76,6 +76,7 @@ pub struct StreamReader {
 #[derive(Debug)]
 enum State {
     OpenAiChat(openai_chat::stream::Reader),
+    OpenAiResponses(openai_responses::stream::Reader),
     AnthropicMessages(anthropic_messages::stream::Reader),
     Gemini(gemini::stream::Reader),
 }
@@ -87,6 +88,9 @@ impl StreamReader {
     pub fn new(dialect: Dialect, translate: bool) -> Self {
         let state = match dialect {
             Dialect::OpenAiChat => State::OpenAiChat(openai_chat::stream::Reader::new(translate)),
+            Dialect::OpenAiResponses => {
+                State::OpenAiResponses(openai_responses::stream::Reader::new(translate))
+            }
             Dialect::AnthropicMessages => {
                 State::AnthropicMessages(anthropic_messages::stream::Reader::new(translate))
             }
@@ -110,6 +114,7 @@ impl StreamReader {
         }
         match &mut self.state {
             State::OpenAiChat(reader) => reader.read(frame.event(), frame.data()),
+            State::OpenAiResponses(reader) => reader.read(frame.data()),
             State::AnthropicMessages(reader) => reader.read(frame.data()),
             State::Gemini(reader) => reader.read(frame.data()),
         }
@@ -144,6 +149,7 @@ pub struct StreamWriter {
 #[derive(Debug)]
 enum Target {
     OpenAiChat(openai_chat::stream::Writer),
+    OpenAiResponses(openai_responses::stream::Writer),
     AnthropicMessages(anthropic_messages::stream::Writer),
     Gemini(gemini::stream::Writer),
 }
@@ -157,6 +163,9 @@ impl StreamWriter {
             Dialect::OpenAiChat => {
                 Target::OpenAiChat(openai_chat::stream::Writer::new(stamp, include_usage))
             }
+            Dialect::OpenAiResponses => {
+                Target::OpenAiResponses(openai_responses::stream::Writer::new(stamp))
+            }
             Dialect::AnthropicMessages => {
                 Target::AnthropicMessages(anthropic_messages::stream::Writer::new(stamp))
             }
@@ -169,6 +178,7 @@ impl StreamWriter {
     pub fn write(&mut self, event: &Event, out: &mut Vec<u8>) {
         match &mut self.target {
             Target::OpenAiChat(writer) => writer.write(event, out),
+            Target::OpenAiResponses(writer) => writer.write(event, out),
             Target::AnthropicMessages(writer) => writer.write(event, out),
             Target::Gemini(writer) => writer.write(event, out),
         }

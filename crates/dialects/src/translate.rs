@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use crate::answer::Malformed;
 use crate::dialect::Dialect;
 use crate::envelope::BadRequest;
-use crate::{anthropic_messages, gemini, openai_chat};
+use crate::{anthropic_messages, gemini, openai_chat, openai_responses};
 
 /// What to do with a part of the contract that the target dialect cannot carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -83,6 +83,7 @@ pub fn read_request(dialect: Dialect, body: &[u8]) -> Result<Request, BadRequest
         .map_err(|_| BadRequest::new("invalid_json", "", "the body is not valid JSON"))?;
     match dialect {
         Dialect::OpenAiChat => openai_chat::request::read(body),
+        Dialect::OpenAiResponses => openai_responses::request::read(body),
         Dialect::AnthropicMessages => anthropic_messages::request::read(body),
         Dialect::Gemini => gemini::request::read(body),
     }
@@ -111,6 +112,7 @@ pub fn write_request(
 ) -> Result<Written, Unsupported> {
     match dialect {
         Dialect::OpenAiChat => openai_chat::request::write(request, options),
+        Dialect::OpenAiResponses => openai_responses::request::write(request, options),
         Dialect::AnthropicMessages => anthropic_messages::request::write(request, options),
         Dialect::Gemini => gemini::request::write(request, options),
     }
@@ -125,6 +127,7 @@ pub fn write_request(
 pub fn read_answer(dialect: Dialect, body: &[u8]) -> Result<Answer, Malformed> {
     match dialect {
         Dialect::OpenAiChat => openai_chat::answer::read(body),
+        Dialect::OpenAiResponses => openai_responses::answer::read(body),
         Dialect::AnthropicMessages => anthropic_messages::answer::read(body),
         Dialect::Gemini => gemini::answer::read(body),
     }
@@ -136,6 +139,7 @@ pub fn read_answer(dialect: Dialect, body: &[u8]) -> Result<Answer, Malformed> {
 pub fn write_answer(dialect: Dialect, answer: &Answer, stamp: &Stamp<'_>) -> Written {
     match dialect {
         Dialect::OpenAiChat => openai_chat::answer::write(answer, stamp),
+        Dialect::OpenAiResponses => openai_responses::answer::write(answer, stamp),
         Dialect::AnthropicMessages => anthropic_messages::answer::write(answer, stamp),
         Dialect::Gemini => gemini::answer::write(answer, stamp),
     }

@@ -32,7 +32,7 @@ pub(crate) struct Args {
 
     /// The dialect of the request
     #[arg(long, value_name = "DIALECT", default_value = "openai-chat",
-          value_parser = ["openai-chat", "anthropic-messages", "gemini"])]
+          value_parser = ["openai-chat", "openai-responses", "anthropic-messages", "gemini"])]
     dialect: String,
 
     /// A running gateway whose breakers and retry budgets are shown, such as http://127.0.0.1:8080
@@ -90,6 +90,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let resolved = resolve(&snapshot, &args.route)?;
     let dialect = match args.dialect.as_str() {
         "anthropic-messages" => Dialect::AnthropicMessages,
+        "openai-responses" => Dialect::OpenAiResponses,
         "gemini" => Dialect::Gemini,
         _ => Dialect::OpenAiChat,
     };

@@ -45,6 +45,12 @@ pub trait Adapter: Send + Sync + fmt::Debug {
         None
     }
 
+    /// The further dialects it speaks, each with its path. A caller who speaks one of them is
+    /// served in it; all others in the first, [`dialect`](Self::dialect).
+    fn also(&self) -> &'static [(Dialect, &'static str)] {
+        &[]
+    }
+
     /// The version segment that is added to an address which names none; empty when the provider
     /// has no versions in its paths.
     fn version(&self) -> &'static str {
@@ -103,7 +109,7 @@ pub trait Adapter: Send + Sync + fmt::Debug {
         *request.method_mut() = Method::POST;
         *request.uri_mut() = match self.call_path(call) {
             Some(path) => provider.address().join(self.version(), &path)?,
-            None => provider.target().clone(),
+            None => provider.target_in(call.dialect).clone(),
         };
         *request.headers_mut() = headers;
         Ok(request)

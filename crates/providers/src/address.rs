@@ -100,6 +100,12 @@ impl Address {
         }
     }
 
+    /// Whether it is the address of `path` already, and of nothing else.
+    #[must_use]
+    pub(crate) fn ends_with(&self, path: &str) -> bool {
+        self.uri.path().trim_end_matches('/').ends_with(path)
+    }
+
     /// The whole address of `path` below this one. The version is added only when no segment of
     /// the address is one, so `/v1` never comes twice; an address that already ends in `path` is
     /// taken as it stands.

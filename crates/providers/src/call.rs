@@ -1,5 +1,6 @@
 //! One attempt, as its builder needs it.
 
+use backstop_dialects::Dialect;
 use backstop_units::{ModelName, RequestId, Secret};
 use bytes::Bytes;
 use http::HeaderMap;
@@ -9,8 +10,10 @@ use http::HeaderMap;
 pub struct Call<'a> {
     /// The model as the provider names it. Dialects that carry it in the body have it there already.
     pub model: &'a ModelName,
-    /// The body in the provider's dialect, exactly as it will be sent.
+    /// The body in one of the provider's dialects, exactly as it will be sent.
     pub body: Bytes,
+    /// Which dialect that is; `None` for the provider's first.
+    pub dialect: Option<Dialect>,
     /// The key chosen for this attempt; `None` for a keyless provider.
     pub key: Option<&'a Secret>,
     /// Goes out as `x-request-id`, so that layers can be matched end to end.
@@ -30,6 +33,7 @@ impl<'a> Call<'a> {
         Self {
             model,
             body,
+            dialect: None,
             key: None,
             request_id,
             attempt: 1,

@@ -5,6 +5,8 @@
 //!   (API reference, "Debugging requests": ASCII, at most 512 characters). Sent to OpenAI alone.
 //! - An organisation or project may be chosen by header with a key that belongs to several (API
 //!   reference, "Authentication").
+//! - It speaks two dialects at one address, and so do some of the others: those of which an answer
+//!   in the second one was recorded.
 
 use backstop_classifier::Family;
 use backstop_dialects::Dialect;
@@ -17,10 +19,14 @@ const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-client-request-
 /// The longest id OpenAI takes in [`CLIENT_REQUEST_ID`].
 const CLIENT_REQUEST_ID_MAX: usize = 512;
 
-static FORWARDS: [HeaderName; 3] = [
+/// OpenAI's second dialect, below the same version.
+pub(crate) const RESPONSES: &[(Dialect, &str)] = &[(Dialect::OpenAiResponses, "/responses")];
+
+static FORWARDS: [HeaderName; 4] = [
     HeaderName::from_static("openai-organization"),
     HeaderName::from_static("openai-project"),
     HeaderName::from_static("openai-beta"),
+    HeaderName::from_static("idempotency-key"),
 ];
 
 /// OpenAI itself.
@@ -38,6 +44,10 @@ impl Adapter for OpenAi {
 
     fn path(&self) -> &'static str {
         "/chat/completions"
+    }
+
+    fn also(&self) -> &'static [(Dialect, &'static str)] {
+        RESPONSES
     }
 
     fn forwards(&self) -> &'static [HeaderName] {
@@ -60,6 +70,8 @@ pub(crate) struct Compatible {
     pub(crate) family: Family,
     /// The version segment added to an address that names none.
     pub(crate) version: &'static str,
+    /// What it speaks besides.
+    pub(crate) also: &'static [(Dialect, &'static str)],
 }
 
 impl Adapter for Compatible {
@@ -73,6 +85,10 @@ impl Adapter for Compatible {
 
     fn path(&self) -> &'static str {
         "/chat/completions"
+    }
+
+    fn also(&self) -> &'static [(Dialect, &'static str)] {
+        self.also
     }
 
     fn version(&self) -> &'static str {

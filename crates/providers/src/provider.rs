@@ -22,8 +22,10 @@ pub struct Provider {
     /// The row's own, or that of the row it resembles.
     adapter: &'static dyn Adapter,
     address: Address,
-    /// Where requests go: the address with version and path.
+    /// Where requests go in its first dialect: the address with version and path.
     target: Uri,
+    /// Where they go in its further dialects.
+    also: Vec<(Dialect, Uri)>,
     keys: HashMap<KeyId, Secret>,
     extra_headers: HeaderMap,
 }
@@ -45,13 +47,14 @@ impl Provider {
     /// # Errors
     /// When address and path do not make a whole.
     pub fn at(id: ProviderId, row: &'static Row, address: Address) -> Result<Self, Error> {
-        let target = address.join(row.adapter.version(), row.adapter.path())?;
+        let (target, also) = targets(row.adapter, &address)?;
         Ok(Self {
             id,
             row,
             adapter: row.adapter,
             address,
             target,
+            also,
             keys: HashMap::new(),
             extra_headers: HeaderMap::new(),
         })
@@ -64,9 +67,7 @@ impl Provider {
     /// When address and path do not make a whole.
     pub fn resembling(mut self, other: &Row) -> Result<Self, Error> {
         self.adapter = other.adapter;
-        self.target = self
-            .address
-            .join(self.adapter.version(), self.adapter.path())?;
+        (self.target, self.also) = targets(self.adapter, &self.address)?;
         Ok(self)
     }
 
@@ -112,10 +113,48 @@ impl Provider {
         &self.target
     }
 
-    /// The wire shape of its requests and answers.
+    /// Where requests in `dialect` go; `None` is its first dialect, and so is one it does not speak.
+    #[must_use]
+    pub fn target_in(&self, dialect: Option<Dialect>) -> &Uri {
+        self.also
+            .iter()
+            .find(|(also, _)| Some(*also) == dialect)
+            .map_or(&self.target, |(_, target)| target)
+    }
+
+    /// The wire shape of its requests and answers, where the caller's is none of its own.
     #[must_use]
     pub fn dialect(&self) -> Dialect {
         self.adapter.dialect()
+    }
+
+    /// The wire shape in which it serves a caller who speaks `caller`: the same where it speaks it
+    /// too, so that nothing needs translation, else its first.
+    ///
+    /// ```
+    /// use backstop_dialects::Dialect;
+    /// use backstop_providers::{Provider, row};
+    /// use backstop_units::ProviderId;
+    ///
+    /// let openai = Provider::new(ProviderId::new("openai"), row("openai").expect("a known kind"))?;
+    /// let spoken = |caller| openai.dialect_for(caller);
+    /// assert_eq!(spoken(Dialect::OpenAiResponses), Dialect::OpenAiResponses);
+    /// assert_eq!(spoken(Dialect::AnthropicMessages), Dialect::OpenAiChat);
+    /// # Ok::<(), backstop_providers::Error>(())
+    /// ```
+    #[must_use]
+    pub fn dialect_for(&self, caller: Dialect) -> Dialect {
+        if self.also.iter().any(|(also, _)| *also == caller) {
+            caller
+        } else {
+            self.dialect()
+        }
+    }
+
+    /// Every wire shape it speaks, the first one first.
+    pub fn dialects(&self) -> impl Iterator<Item = Dialect> {
+        let also = self.also.iter().map(|(dialect, _)| *dialect);
+        std::iter::once(self.dialect()).chain(also)
     }
 
     /// Whose table of failures is read first.
@@ -160,6 +199,22 @@ impl Provider {
     pub fn build(&self, call: &Call<'_>) -> Result<Request<Bytes>, Error> {
         self.adapter.build(self, call)
     }
+}
+
+/// Where requests go in each dialect. An address that is already a whole one, path and all, is for
+/// the dialect of that path alone.
+fn targets(
+    adapter: &'static dyn Adapter,
+    address: &Address,
+) -> Result<(Uri, Vec<(Dialect, Uri)>), Error> {
+    let version = adapter.version();
+    let target = address.join(version, adapter.path())?;
+    if address.ends_with(adapter.path()) {
+        return Ok((target, Vec::new()));
+    }
+    let also = adapter.also().iter();
+    let also = also.map(|(dialect, path)| Ok((*dialect, address.join(version, path)?)));
+    Ok((target, also.collect::<Result<_, Error>>()?))
 }
 
 /// Whether an operator may set this header: not one that frames the message, picks its encoding or

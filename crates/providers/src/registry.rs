@@ -5,7 +5,7 @@ use backstop_classifier::Family;
 use crate::adapter::Adapter;
 use crate::anthropic::Anthropic;
 use crate::gemini::Gemini;
-use crate::openai::{Compatible, OpenAi};
+use crate::openai::{Compatible, OpenAi, RESPONSES};
 
 /// What is known of a provider before an operator says anything.
 #[derive(Debug)]
@@ -107,6 +107,7 @@ static ROWS: &[Row] = &[
         &Compatible {
             family: Family::Groq,
             version: V1,
+            also: &[],
         },
     ),
     hosted(
@@ -117,6 +118,7 @@ static ROWS: &[Row] = &[
         &Compatible {
             family: Family::Mistral,
             version: V1,
+            also: &[],
         },
     ),
     hosted(
@@ -127,6 +129,7 @@ static ROWS: &[Row] = &[
         &Compatible {
             family: Family::DeepSeek,
             version: NONE,
+            also: RESPONSES,
         },
     ),
     hosted(
@@ -137,6 +140,7 @@ static ROWS: &[Row] = &[
         &Compatible {
             family: Family::OpenRouter,
             version: V1,
+            also: RESPONSES,
         },
     ),
     hosted(
@@ -147,6 +151,7 @@ static ROWS: &[Row] = &[
         &Compatible {
             family: Family::Xai,
             version: V1,
+            also: RESPONSES,
         },
     ),
     hosted(
@@ -157,6 +162,7 @@ static ROWS: &[Row] = &[
         &Compatible {
             family: Family::Together,
             version: V1,
+            also: &[],
         },
     ),
     hosted(
@@ -167,6 +173,7 @@ static ROWS: &[Row] = &[
         &Compatible {
             family: Family::Fireworks,
             version: V1,
+            also: &[],
         },
     ),
     hosted(
@@ -177,6 +184,7 @@ static ROWS: &[Row] = &[
         &Compatible {
             family: Family::Cerebras,
             version: V1,
+            also: &[],
         },
     ),
     hosted(
@@ -187,6 +195,7 @@ static ROWS: &[Row] = &[
         &Compatible {
             family: Family::Perplexity,
             version: NONE,
+            also: &[],
         },
     ),
     local(
@@ -196,6 +205,7 @@ static ROWS: &[Row] = &[
         &Compatible {
             family: Family::Ollama,
             version: V1,
+            also: &[],
         },
     ),
     local(
@@ -205,6 +215,7 @@ static ROWS: &[Row] = &[
         &Compatible {
             family: Family::Vllm,
             version: V1,
+            also: &[],
         },
     ),
     local(
@@ -214,6 +225,7 @@ static ROWS: &[Row] = &[
         &Compatible {
             family: Family::LmStudio,
             version: V1,
+            also: &[],
         },
     ),
     Row {
@@ -225,6 +237,7 @@ static ROWS: &[Row] = &[
         adapter: &Compatible {
             family: Family::General,
             version: V1,
+            also: &[],
         },
     },
 ];

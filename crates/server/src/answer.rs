@@ -44,7 +44,7 @@ pub(crate) fn whole(
     answered: Answered,
     now: Moment,
 ) -> Response<Bytes> {
-    let wants_extra = request.dialect == Dialect::OpenAiChat || wants_trail(request);
+    let wants_extra = is_openai(request) || wants_trail(request);
     let extra = wants_extra
         .then(|| extra_fields(request, journal, now, Ok(&answered.dropped)))
         .flatten();
@@ -74,7 +74,7 @@ pub(crate) fn failed(
     told: &Told,
     now: Moment,
 ) -> Response<Bytes> {
-    let wants_extra = request.dialect == Dialect::OpenAiChat || wants_trail(request);
+    let wants_extra = is_openai(request) || wants_trail(request);
     let extra = wants_extra
         .then(|| extra_fields(request, journal, now, Err(told)))
         .flatten();
@@ -139,6 +139,14 @@ fn pass_on(from: &HeaderMap, to: &mut HeaderMap) {
             to.append(name.clone(), value.clone());
         }
     }
+}
+
+/// Whether the caller reads OpenAI-shaped JSON, whose clients keep members they do not know.
+const fn is_openai(request: &Request) -> bool {
+    matches!(
+        request.dialect,
+        Dialect::OpenAiChat | Dialect::OpenAiResponses
+    )
 }
 
 fn wants_trail(request: &Request) -> bool {

@@ -49,6 +49,11 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// The dialect in which `provider` is spoken to: the caller's own where it speaks that.
+    fn spoken_by(&self, provider: &Provider) -> Dialect {
+        provider.dialect_for(self.dialect)
+    }
+
     /// How the request is written in another dialect.
     fn write_options(&self, provider: &Provider) -> WriteOptions {
         let loss = match self.lossy {
@@ -323,6 +328,7 @@ impl Drive {
 
     fn finish(&mut self, ending: &Ending) -> Option<Response<Bytes>> {
         let now = self.now();
+        self.outlet.end_line();
         let response = match ending {
             Ending::Success => match self.answered.take() {
                 Some(answered) if self.request.envelope.stream => {
@@ -381,7 +387,7 @@ impl Drive {
             .providers
             .get(&kept.channel.provider)?;
         Some(Kept {
-            dialect: provider.dialect(),
+            dialect: self.request.spoken_by(provider),
             body: &kept.body,
             scrubber: kept.scrubber(provider),
         })

@@ -18,7 +18,9 @@ use crate::scrub::Scrubber;
 /// Why the gateway turns a request away before anything is sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
-    #[error("no such path: {path}. Served are /v1/chat/completions, /v1/messages and /v1/models")]
+    #[error(
+        "no such path: {path}. Served are /v1/chat/completions, /v1/responses, /v1/messages and /v1/models"
+    )]
     NoSuchPath { path: String },
     #[error("{path} answers {allowed} only")]
     WrongMethod { path: String, allowed: http::Method },
@@ -325,6 +327,8 @@ fn verbatim(kept: &Kept<'_>, caller: Dialect) -> Option<Vec<u8>> {
         .is_some_and(Value::is_string);
     let shaped = match caller {
         Dialect::OpenAiChat => told,
+        // An event has members that a body has not.
+        Dialect::OpenAiResponses => told && value.get("type").is_none(),
         Dialect::AnthropicMessages => told && value.get("type")? == "error",
         Dialect::Gemini => {
             told && value

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use backstop_config::Resolved;
-use backstop_dialects::{Dialect, read_envelope};
+use backstop_config::{Resolved, Snapshot};
+use backstop_dialects::{Dialect, Replay, read_envelope};
 use backstop_ledger::JourneyRecord;
 use backstop_policy::{Exclusion, Journey, Plan, Terms};
 use backstop_units::{Moment, RequestId};
@@ -138,9 +138,15 @@ where
     };
     let plan = plan_for(&snapshot, route, &asked_for);
     check_pin(&asked, &plan)?;
+    let replay_safe = match envelope.replay {
+        Replay::Safe => true,
+        Replay::Keyed if asked.idempotent => true,
+        // What a provider keeps or does besides, it does only for those who speak its dialect.
+        Replay::Keyed | Replay::Unsafe => !plan_speaks(&snapshot, &plan, dialect),
+    };
     let terms = Terms {
         session,
-        ..asked.terms(route, envelope.stream, accepted)
+        ..asked.terms(route, envelope.stream, replay_safe, accepted)
     };
     let record = JourneyRecord {
         dialect: dialect.as_str(),
@@ -171,6 +177,14 @@ where
         excluded,
     };
     Ok((Drive::new(request, journal, outlet.clone()), outlet))
+}
+
+/// Whether the caller's dialect is spoken to any channel of the plan.
+fn plan_speaks(snapshot: &Snapshot, plan: &Plan, caller: Dialect) -> bool {
+    plan.candidates.iter().any(|candidate| {
+        let provider = snapshot.providers.get(&candidate.channel.provider);
+        provider.is_some_and(|provider| provider.dialect_for(caller) == caller)
+    })
 }
 
 /// A request held to a key that its first channel does not have is the caller's mistake.

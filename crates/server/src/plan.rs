@@ -7,7 +7,7 @@ use backstop_config::Snapshot;
 use backstop_dialects::{Dialect, Fallback, capabilities_between};
 use backstop_policy::{Ask, Binding, CallerFallback, Channel, Load, Plan, Route};
 use backstop_state::{Answering, State};
-use backstop_units::{Moment, Roll};
+use backstop_units::{Moment, ProviderId, Roll};
 
 /// What a request brings to its plan.
 #[derive(Debug, Clone, Copy)]
@@ -36,11 +36,19 @@ pub fn plan_for(snapshot: &Snapshot, route: &Route, asked: &PlanAsk<'_>) -> Plan
             None => CallerFallback::MissingProvider(label),
         }
     });
-    let carries = |channel: &Channel| match snapshot.providers.get(&channel.provider) {
-        Some(provider) => channel
-            .contract
-            .and(capabilities_between(asked.dialect, provider.dialect())),
-        None => channel.contract,
+    let home = home(snapshot, route, asked);
+    let carries = |channel: &Channel| {
+        let Some(provider) = snapshot.providers.get(&channel.provider) else {
+            return channel.contract;
+        };
+        let spoken = provider.dialect_for(asked.dialect);
+        let carried = capabilities_between(asked.dialect, spoken);
+        let carried = if home.is_none_or(|home| *home == channel.provider) {
+            carried
+        } else {
+            carried.without(Need::StoredState)
+        };
+        channel.contract.and(carried)
     };
     let answering = if asked.needs.set.has(Need::Streaming) {
         Answering::Streamed
@@ -64,4 +72,21 @@ pub fn plan_for(snapshot: &Snapshot, route: &Route, asked: &PlanAsk<'_>) -> Plan
             session: asked.session,
         },
     )
+}
+
+/// Where the state that the request builds upon is taken to be: at the first provider of the route
+/// that speaks the caller's dialect, the one that answers when nothing fails. No other has it, and
+/// so none is asked. `None` for a request that needs no state.
+fn home<'s>(snapshot: &Snapshot, route: &'s Route, asked: &PlanAsk<'_>) -> Option<&'s ProviderId> {
+    if !asked.needs.has(Need::StoredState) {
+        return None;
+    }
+    let channels = route.groups.iter().flat_map(|group| &group.channels);
+    let speaks = |provider: &ProviderId| {
+        let provider = snapshot.providers.get(provider);
+        provider.is_some_and(|provider| provider.dialect_for(asked.dialect) == asked.dialect)
+    };
+    channels
+        .map(|channel| &channel.provider)
+        .find(|provider| speaks(provider))
 }

@@ -29,6 +29,7 @@ impl Surface {
             .unwrap_or(path);
         match bare {
             "/v1/chat/completions" => Some(Self::Chat(Dialect::OpenAiChat)),
+            "/v1/responses" => Some(Self::Chat(Dialect::OpenAiResponses)),
             "/v1/messages" => Some(Self::Chat(Dialect::AnthropicMessages)),
             "/v1/models" => Some(Self::Models),
             "/healthz" => Some(Self::Health),
@@ -51,6 +52,8 @@ impl Surface {
 pub(crate) fn dialect_of(path: &str) -> Dialect {
     if path.starts_with("/anthropic/") || path.starts_with("/v1/messages") {
         Dialect::AnthropicMessages
+    } else if path.starts_with("/v1/responses") || path.starts_with("/openai/v1/responses") {
+        Dialect::OpenAiResponses
     } else {
         Dialect::OpenAiChat
     }
@@ -78,6 +81,14 @@ mod tests {
             (
                 "/v1/messages",
                 Some(Surface::Chat(Dialect::AnthropicMessages)),
+            ),
+            (
+                "/v1/responses",
+                Some(Surface::Chat(Dialect::OpenAiResponses)),
+            ),
+            (
+                "/openai/v1/responses",
+                Some(Surface::Chat(Dialect::OpenAiResponses)),
             ),
             ("/anthropic/v1/models", Some(Surface::Models)),
             ("/v1/messages/", None),

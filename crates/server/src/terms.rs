@@ -25,6 +25,8 @@ pub(crate) struct Asked {
     pub(crate) commit: Option<CommitChoice>,
     /// `x-backstop-trail: 1`.
     pub(crate) trail: bool,
+    /// `idempotency-key`: the caller's promise that requests with it are one.
+    pub(crate) idempotent: bool,
     /// `x-stainless-retry-count`: which repetition the caller's SDK makes.
     pub(crate) caller_retry: Option<u32>,
 }
@@ -68,12 +70,19 @@ impl Asked {
             pin,
             commit,
             trail: text("x-backstop-trail").is_some_and(|asked| asked == "1" || asked == "true"),
+            idempotent: text("idempotency-key").is_some_and(|key| !key.is_empty()),
             caller_retry: text("x-stainless-retry-count").and_then(|count| count.parse().ok()),
         })
     }
 
     /// The terms of the journey: the route's, tightened by what the caller asked for.
-    pub(crate) fn terms(&self, route: &Route, streaming: bool, accepted: Moment) -> Terms {
+    pub(crate) fn terms(
+        &self,
+        route: &Route,
+        streaming: bool,
+        replay_safe: bool,
+        accepted: Moment,
+    ) -> Terms {
         let longest = route.limits.deadline;
         let deadline = self.deadline.map_or(longest, |asked| asked.min(longest));
         Terms {
@@ -81,7 +90,7 @@ impl Asked {
             deadline: accepted + deadline,
             patience: self.patience.map(|patience| accepted + patience),
             streaming,
-            replay_safe: true,
+            replay_safe,
             pin: self.pin.clone(),
             session: None,
         }

@@ -16,6 +16,7 @@ mod keepalive;
 mod keys;
 mod life;
 mod pass_through;
+mod responses;
 mod scenario;
 mod secrets;
 mod sessions;

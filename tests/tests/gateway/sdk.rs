@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use backstop_faultsim::{End, Fault, Script, Sim, Step};
+use backstop_faultsim::{End, Fault, Item, Script, Sim, Step};
 use backstop_tests::{TestGateway, secret, soon};
 use serde_json::json;
 use tokio::process::Command;
@@ -379,5 +379,98 @@ async fn sdk_sees_a_stream_that_opens_with_an_error_as_a_status() {
         )
         .await;
         assert_eq!(gateway.journeys(), 1);
+    }
+}
+
+/// A provider of each other dialect, and the gateway before it, for callers of Responses.
+async fn others(script: &Script) -> Vec<(&'static str, Sim, TestGateway)> {
+    let mut all = Vec::new();
+    for (name, model) in [
+        ("anthropic", "anthropic/claude-sonnet-4-5"),
+        ("backup", "backup/small"),
+    ] {
+        let sim = provider(script.clone()).await;
+        let gateway = TestGateway::start(&one(name), &[(name, &sim)]).await;
+        all.push((model, sim, gateway));
+    }
+    all
+}
+
+#[tokio::test]
+async fn sdk_responses_whole_and_streamed() {
+    if !ready() {
+        return;
+    }
+    let script = Script::new().step(Step::stream_text(["Hel", "lo ", "wörld"]).always());
+    let whole = Script::new().step(Step::ok_text("Hello wörld").always());
+    let (whole, streamed) = (others(&whole).await, others(&script).await);
+    let mut book = Book::new("openai");
+    for (model, _, gateway) in &whole {
+        let from = provider_of(model);
+        book.tell(gateway, "response", &[model, "Hello wörld", from]);
+    }
+    for (model, _, gateway) in &streamed {
+        book.tell(gateway, "response_stream", &[model, "Hello wörld"]);
+    }
+    // One that speaks the dialect itself.
+    let recorded =
+        include_bytes!("../../../crates/dialects/fixtures/openai-responses/streams/keepalive.sse");
+    let own = Step::sse([Item::raw(recorded.as_slice())]).always();
+    let openai = provider(Script::new().step(own)).await;
+    let gateway = TestGateway::start(&one("openai"), &[("openai", &openai)]).await;
+    let told = ["openai/gpt-4.1", "Joe unknown Morgan red"];
+    book.tell(&gateway, "response_stream", &told);
+    book.play().await;
+    assert_eq!(openai.attempt(1).path(), "/v1/responses");
+}
+
+#[tokio::test]
+async fn sdk_responses_tools_and_structured_output() {
+    if !ready() {
+        return;
+    }
+    let call = Step::tool_call("weather", json!({"city": "Bern"}));
+    let tools = Script::new()
+        .step(call.clone())
+        .step(Step::ok_text("It rains."))
+        .step(call);
+    let form = Script::new().step(Step::ok_text("{\"city\":\"Bern\"}"));
+    let (tools, form) = (others(&tools).await, others(&form).await);
+    let mut book = Book::new("openai");
+    for (model, _, gateway) in &tools {
+        book.tell(gateway, "response_tools", &[model]);
+    }
+    for (model, _, gateway) in &form {
+        book.tell(gateway, "response_parsed", &[model]);
+    }
+    book.play().await;
+    for (_, sim, _) in tools.iter().chain(&form) {
+        as_scripted(sim);
+    }
+}
+
+#[tokio::test]
+async fn sdk_responses_that_fail() {
+    if !ready() {
+        return;
+    }
+    let refused = others(&Script::new().step(Step::fault(Fault::InvalidRequest).always())).await;
+    let first = Step::stream_fault([""; 0], Fault::RateLimited);
+    let first = others(&Script::new().step(first.always())).await;
+    let half = Step::stream_text(["Hel", "lo"]).then(End::Cut);
+    let half = others(&Script::new().step(half)).await;
+    let mut book = Book::new("openai");
+    for (model, _, gateway) in &refused {
+        book.tell(gateway, "response_error", &[model, "400"]);
+    }
+    for (model, _, gateway) in &first {
+        book.tell(gateway, "response_error", &[model, "429", "streamed"]);
+    }
+    for (model, _, gateway) in &half {
+        book.tell(gateway, "response_breaks", &[model, "Hello"]);
+    }
+    book.play().await;
+    for (_, sim, gateway) in &half {
+        assert_eq!((sim.attempt_count(), gateway.journeys()), (1, 1));
     }
 }

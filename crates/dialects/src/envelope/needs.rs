@@ -5,8 +5,9 @@ mod gemini;
 use backstop_chat::{Need, Needs};
 use backstop_units::Tokens;
 
+use super::Replay;
 use crate::dialect::Dialect;
-use crate::scan::{Fault, Kind, Member, Scanner};
+use crate::scan::{Fault, Kind, Member, Scanner, Str};
 
 /// Bytes of JSON taken for one token in the estimate of a prompt: English text runs at about four
 /// characters a token (OpenAI's help page on tokens).
@@ -15,11 +16,15 @@ const BYTES_PER_TOKEN: u64 = 4;
 /// Collects needs member by member.
 #[derive(Default)]
 pub(super) struct NeedsScan {
-    needs: Needs,
+    pub(super) needs: Needs,
     /// Bytes of the members that end up in the prompt.
-    prompt_bytes: usize,
+    pub(super) prompt_bytes: usize,
     /// Of these, bytes of pictures, sound and files, which are not priced by length.
     payload_bytes: usize,
+    /// What the request says of storing its answer.
+    pub(super) stored: Option<bool>,
+    /// The provider will do more than answer.
+    pub(super) effects: bool,
 }
 
 impl NeedsScan {
@@ -53,6 +58,7 @@ impl NeedsScan {
             }
             name => match dialect {
                 Dialect::OpenAiChat => self.openai(name, s)?,
+                Dialect::OpenAiResponses => self.responses(name, s)?,
                 Dialect::AnthropicMessages => self.anthropic(name, s)?,
                 Dialect::Gemini => self.gemini(name, s)?,
             },
@@ -70,7 +76,18 @@ impl NeedsScan {
         needs
     }
 
-    fn need(&mut self, need: Need) {
+    /// Whether what went by may be sent twice.
+    pub(super) const fn replay(&self, dialect: Dialect) -> Replay {
+        // Answers are kept by default here.
+        let stores = matches!(dialect, Dialect::OpenAiResponses);
+        match self.stored {
+            _ if self.effects => Replay::Unsafe,
+            None | Some(true) if stores => Replay::Keyed,
+            _ => Replay::Safe,
+        }
+    }
+
+    pub(super) fn need(&mut self, need: Need) {
         self.needs = self.needs.with(need);
     }
 
@@ -128,6 +145,7 @@ impl NeedsScan {
             "output_format" => s.object_or_skip(|s, member| self.format(s, member)),
             "mcp_servers" => s.array_or_skip(|s| {
                 self.need(Need::ProviderTools);
+                self.effects = true;
                 s.skip().map(drop)
             }),
             _ => s.skip().map(drop),
@@ -135,7 +153,7 @@ impl NeedsScan {
     }
 
     /// A member of the object that says which form the answer must have.
-    fn format(&mut self, s: &mut Scanner<'_>, member: Member<'_>) -> Result<(), Fault> {
+    pub(super) fn format(&mut self, s: &mut Scanner<'_>, member: Member<'_>) -> Result<(), Fault> {
         if !member.is("type") {
             return s.skip().map(drop);
         }
@@ -154,11 +172,12 @@ impl NeedsScan {
                 return s.skip().map(drop);
             }
             let own = match dialect {
-                Dialect::OpenAiChat => "function",
+                Dialect::OpenAiChat | Dialect::OpenAiResponses => "function",
                 Dialect::AnthropicMessages | Dialect::Gemini => "custom",
             };
-            if s.string_or_skip()?.is_some_and(|kind| !kind.is(own)) {
+            if let Some(kind) = s.string_or_skip()?.filter(|kind| !kind.is(own)) {
                 need = Need::ProviderTools;
+                self.effects |= has_effects(kind);
             }
             Ok(())
         })?;
@@ -191,13 +210,17 @@ impl NeedsScan {
 
     /// One content part or block; whether it is a tool call. The type may stand after what it
     /// describes, so what the members hold is weighed at the end.
-    fn part(&mut self, s: &mut Scanner<'_>) -> Result<bool, Fault> {
+    pub(super) fn part(&mut self, s: &mut Scanner<'_>) -> Result<bool, Fault> {
         let mut kind = None;
         let mut payload = 0;
         let mut by_url = false;
         s.object_or_skip(|s, member| match &*member.key.decode() {
             "type" => {
                 kind = s.string_or_skip()?;
+                Ok(())
+            }
+            "file_data" => {
+                payload += s.skip()?.len();
                 Ok(())
             }
             "image_url" if s.peek()? == Kind::String => address(s, &mut payload, &mut by_url),
@@ -220,15 +243,23 @@ impl NeedsScan {
         })?;
         self.payload_bytes += payload;
         match kind.map(|kind| kind.decode()).as_deref() {
-            Some("image_url" | "image") if by_url => self.need(Need::ImageUrls),
-            Some("image_url" | "image") => self.need(Need::Images),
+            Some("image_url" | "image" | "input_image") if by_url => self.need(Need::ImageUrls),
+            Some("image_url" | "image" | "input_image") => self.need(Need::Images),
             Some("input_audio") => self.need(Need::Audio),
-            Some("file" | "document" | "container_upload") => self.need(Need::Files),
+            Some("file" | "input_file" | "document" | "container_upload") => self.need(Need::Files),
             Some("tool_use") => return Ok(true),
             _ => {}
         }
         Ok(false)
     }
+}
+
+/// Whether a provider-side tool leaves something behind: it calls servers of others, or runs code in
+/// a place that stays. Searching does not.
+fn has_effects(kind: Str<'_>) -> bool {
+    ["mcp", "code_", "shell"]
+        .iter()
+        .any(|beginning| kind.starts_with(beginning))
 }
 
 /// An image's address: a picture carried along, or one to be fetched.

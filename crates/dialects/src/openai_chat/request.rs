@@ -4,5 +4,6 @@ mod read;
 mod write;
 
 pub(crate) use read::read;
+pub(crate) use write::effort;
 pub(crate) use write::write;
 pub(super) use write::write_call;

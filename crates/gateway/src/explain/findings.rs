@@ -158,7 +158,7 @@ impl Row {
         let carries = match snapshot.providers.get(&channel.provider) {
             Some(provider) => channel
                 .contract
-                .and(capabilities_between(caller, provider.dialect())),
+                .and(capabilities_between(caller, provider.dialect_for(caller))),
             None => channel.contract,
         };
         self.lacks = Need::ALL

@@ -241,3 +241,52 @@ fn headers_that_frame_the_message_cannot_be_configured() {
         );
     }
 }
+
+#[test]
+fn a_caller_is_served_in_its_own_dialect_where_that_is_spoken() {
+    use Dialect::{AnthropicMessages, OpenAiChat, OpenAiResponses};
+    for (kind, caller, spoken, path) in [
+        ("openai", OpenAiChat, OpenAiChat, "/v1/chat/completions"),
+        ("openai", OpenAiResponses, OpenAiResponses, "/v1/responses"),
+        (
+            "openai",
+            AnthropicMessages,
+            OpenAiChat,
+            "/v1/chat/completions",
+        ),
+        ("deepseek", OpenAiResponses, OpenAiResponses, "/responses"),
+        (
+            "openrouter",
+            OpenAiResponses,
+            OpenAiResponses,
+            "/api/v1/responses",
+        ),
+        (
+            "groq",
+            OpenAiResponses,
+            OpenAiChat,
+            "/openai/v1/chat/completions",
+        ),
+        (
+            "anthropic",
+            OpenAiResponses,
+            AnthropicMessages,
+            "/v1/messages",
+        ),
+    ] {
+        let provider = keyed(kind);
+        assert_eq!(provider.dialect_for(caller), spoken, "{kind}");
+        assert_eq!(provider.target_in(Some(spoken)).path(), path, "{kind}");
+        assert_eq!(
+            provider.dialects().next(),
+            Some(provider.dialect()),
+            "{kind}"
+        );
+    }
+    // An address that is a whole one, path and all, is for one dialect.
+    let address = Address::parse("https://h/odd/chat/completions").unwrap();
+    let odd = Provider::at(ProviderId::new("odd"), row("openai").unwrap(), address).unwrap();
+    assert_eq!(odd.dialect_for(OpenAiResponses), OpenAiChat);
+    let resembling = keyed("custom").resembling(row("openai").unwrap()).unwrap();
+    assert_eq!(resembling.dialect_for(OpenAiResponses), OpenAiResponses);
+}

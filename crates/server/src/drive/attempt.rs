@@ -83,7 +83,10 @@ impl Drive {
         if !response.status.is_success() {
             self.read_failure(response, kept, &provider).await;
         } else {
-            let framing = provider.dialect().framing(is_json(&response));
+            let framing = self
+                .request
+                .spoken_by(&provider)
+                .framing(is_json(&response));
             match framing.filter(|_| self.request.envelope.stream) {
                 Some(framing) => {
                     self.relay_stream(response, kept, &provider, framing).await;
@@ -103,7 +106,7 @@ impl Drive {
         key: Option<&KeyId>,
     ) -> Result<http::Request<Bytes>, String> {
         let request = &self.request;
-        let (from, to) = (request.dialect, provider.dialect());
+        let (from, to) = (request.dialect, request.spoken_by(provider));
         let body = if from == to {
             let edits = Edits {
                 model: Some(channel.model.as_str()),
@@ -124,6 +127,7 @@ impl Drive {
         let call = Call {
             model: &channel.model,
             body,
+            dialect: Some(to),
             key: key.and_then(|key| provider.secret(key)),
             request_id: &self.journal.record.request_id,
             attempt,
@@ -162,7 +166,7 @@ impl Drive {
             }
             End::Cut(failure) => return self.fail_transport(provider, &failure),
         }
-        let upstream = provider.dialect();
+        let upstream = self.request.spoken_by(provider);
         let inspected = inspect_answer(upstream, &collected.bytes);
         // What an answer cost was spent, whatever the answer is worth.
         let usage = match &inspected {

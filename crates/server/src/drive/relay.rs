@@ -49,17 +49,18 @@ impl Drive {
         provider: &Provider,
         framing: Framing,
     ) {
-        let translate = provider.dialect() != self.request.dialect;
+        let upstream = self.request.spoken_by(provider);
+        let translate = upstream != self.request.dialect;
         let mut stream = Stream {
             cutter: Cutter::new(framing),
-            reader: StreamReader::new(provider.dialect(), translate),
+            reader: StreamReader::new(upstream, translate),
             writer: translate.then(|| {
                 let stamp = self.stamp(kept.channel.model.as_str());
                 let usage_asked = self.request.envelope.usage_asked;
                 StreamWriter::new(self.request.dialect, &stamp, usage_asked)
             }),
-            progress: Progress::new(provider.dialect().sentinel()),
-            tally: Tally::new(self.holds_by_tokens(), provider.dialect(), translate),
+            progress: Progress::new(upstream.sentinel()),
+            tally: Tally::new(self.holds_by_tokens(), upstream, translate),
             output_seen: false,
         };
         let idle = kept.channel.clocks.idle;

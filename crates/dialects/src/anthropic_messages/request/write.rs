@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use super::super::OWN;
 use crate::dialect::Dialect;
 use crate::json::{Array, Object};
+use crate::openai_responses::seal;
 use crate::translate::{Losses, Unsupported, WriteOptions, Written};
 
 /// The smallest thinking budget
@@ -202,6 +203,15 @@ fn carried<'r>(
             Part::Reasoning {
                 signature: None, ..
             } => losses.hint(at()),
+            Part::Reasoning {
+                signature: Some(seal),
+                ..
+            }
+            | Part::RedactedReasoning(seal)
+                if seal::is_ours(seal) =>
+            {
+                losses.hint(at());
+            }
             Part::ToolCall { arguments, .. } if object(arguments).is_none() => {
                 losses.contract(format!("{}.arguments", at()))?;
                 carried.push(part);

@@ -104,7 +104,7 @@ fn parameters(request: &Request, options: &WriteOptions, tools: bool, out: &mut 
 }
 
 /// The nearest effort; the model's own judgement is what it does unasked.
-fn effort(reasoning: Reasoning) -> Option<&'static str> {
+pub(crate) fn effort(reasoning: Reasoning) -> Option<&'static str> {
     Some(match reasoning {
         Reasoning::Adaptive => return None,
         Reasoning::Off => "none",

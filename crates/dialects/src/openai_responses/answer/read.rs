@@ -44,7 +44,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Answer, Malformed> {
     Ok(Answer {
         id: body.id.unwrap_or_default(),
         model: body.model.unwrap_or_default(),
-        created: body.created_at.and_then(seconds),
+        created: body.created_at.as_ref().and_then(seconds),
         choices: vec![Choice {
             index: 0,
             stop: Some(item::stop_reason(status, reason, called)),
@@ -57,7 +57,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Answer, Malformed> {
 }
 
 /// Whole seconds; some servers write them with a fraction.
-pub(in crate::openai_responses) fn seconds(number: serde_json::Number) -> Option<u64> {
+pub(in crate::openai_responses) fn seconds(number: &serde_json::Number) -> Option<u64> {
     let whole = || {
         let text = number.to_string();
         text.split_once('.')

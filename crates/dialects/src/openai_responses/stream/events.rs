@@ -158,7 +158,7 @@ impl Events {
         out.push(Event::Start {
             id: begun.id.unwrap_or_default(),
             model: begun.model.unwrap_or_default(),
-            created: begun.created_at.and_then(seconds),
+            created: begun.created_at.as_ref().and_then(seconds),
         });
         Ok(())
     }

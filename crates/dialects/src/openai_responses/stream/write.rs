@@ -74,11 +74,9 @@ impl Writer {
             return;
         }
         match event {
-            Event::Start { id, model, created } => {
-                if !self.started {
-                    self.head = self.head.clone().with(id, model, *created);
-                    self.start(out);
-                }
+            Event::Start { id, model, created } if !self.started => {
+                self.head = self.head.clone().with(id, model, *created);
+                self.start(out);
             }
             Event::Text { choice: 0, text } => self.words(Kind::Text, text, out),
             Event::Refusal { choice: 0, text } => self.words(Kind::Refusal, text, out),
@@ -240,7 +238,7 @@ impl Writer {
         self.event("response.output_item.added", out, |data| {
             data.put("output_index", &index);
             data.object("item", |item| {
-                item::write_call(&call.id, "in_progress", &call.call, item)
+                item::write_call(&call.id, "in_progress", &call.call, item);
             });
         });
         self.calls.push(call);
@@ -279,7 +277,7 @@ impl Writer {
             });
             let mut whole = Vec::with_capacity(128 + open.call.arguments.len());
             Object::write(&mut whole, |item| {
-                item::write_call(&open.id, "completed", &open.call, item)
+                item::write_call(&open.id, "completed", &open.call, item);
             });
             self.done(open.index, whole, out);
         }
