@@ -29,6 +29,8 @@ struct Slot {
     head: Option<response::Parts>,
     waiting: VecDeque<Bytes>,
     size: usize,
+    /// The last bytes that were handed over.
+    tail: [u8; 3],
 }
 
 impl Outlet {
@@ -56,8 +58,21 @@ impl Outlet {
             return;
         }
         let mut slot = self.slot();
+        for byte in &bytes[bytes.len().saturating_sub(3)..] {
+            let [_, second, third] = slot.tail;
+            slot.tail = [second, third, *byte];
+        }
         slot.size += bytes.len();
         slot.waiting.push_back(bytes);
+    }
+
+    /// Completes a line end that a broken stream was cut in: after CR LF CR the blank line is there
+    /// by the rules of event streams, but not for clients that look for CR LF CR LF.
+    pub(crate) fn end_line(&self) {
+        let tail = self.slot().tail;
+        if tail == *b"\r\n\r" {
+            self.push(Bytes::from_static(b"\n"));
+        }
     }
 
     fn take(&self) -> Option<Bytes> {
@@ -175,6 +190,34 @@ impl Body for AnswerBody {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
             Inner::Streaming { .. } => SizeHint::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_end_that_was_cut_is_completed() {
+        for (pieces, want) in [
+            (&["data: a\r\n\r"][..], "data: a\r\n\r\n"),
+            (&["data: a\r", "\n", "\r"], "data: a\r\n\r\n"),
+            (&["data: a\r\n\r\n"], "data: a\r\n\r\n"),
+            (&["data: a\r\r"], "data: a\r\r"),
+            (&["data: a\n\n"], "data: a\n\n"),
+            (&[], ""),
+        ] {
+            let outlet = Outlet::default();
+            for piece in pieces {
+                outlet.push(Bytes::from(*piece));
+            }
+            outlet.end_line();
+            let mut out = Vec::new();
+            while let Some(bytes) = outlet.take() {
+                out.extend_from_slice(&bytes);
+            }
+            assert_eq!(String::from_utf8_lossy(&out), want);
         }
     }
 }
