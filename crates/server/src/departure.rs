@@ -3,7 +3,9 @@
 //! While a request runs, hyper watches for the end of its input only as long as it holds no unread
 //! bytes. One line end after a body, or the next request sent early, and a caller's hang-up would
 //! go unseen until something is written. So what lies behind the request is read ahead here, into
-//! a small buffer, and an end behind it breaks the connection off; the journey goes with it.
+//! a small buffer, and an end behind it breaks the connection off; the journey goes with it. A
+//! request whose caller has left before it is read, as one that waited long for a place may have,
+//! never comes to its first attempt.
 
 use std::io;
 use std::pin::Pin;
@@ -18,7 +20,8 @@ const AHEAD: usize = 16 * 1024;
 
 /// A stream of bytes that notices its peer's end while its reader rests.
 ///
-/// It looks when it is flushed, which hyper does in every turn of a connection.
+/// It looks when it is flushed, which hyper does in every turn of a connection, and behind whatever
+/// it has read.
 pub(crate) struct Watched<I> {
     io: I,
     ahead: BytesMut,
@@ -70,7 +73,17 @@ impl<I: AsyncRead + Unpin> AsyncRead for Watched<I> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.ahead.is_empty() {
-            return Pin::new(&mut self.io).poll_read(cx, buf);
+            let before = buf.filled().len();
+            let read = Pin::new(&mut self.io).poll_read(cx, buf);
+            let some = buf.filled().len() > before && buf.remaining() > 0;
+            if some
+                && matches!(read, Poll::Ready(Ok(())))
+                && let Err(left) = self.look(cx)
+            {
+                buf.set_filled(before);
+                return Poll::Ready(Err(left));
+            }
+            return read;
         }
         let count = self.ahead.len().min(buf.remaining());
         buf.put_slice(&self.ahead[..count]);
@@ -129,6 +142,16 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_request_whose_caller_has_left_is_not_read() {
+        let (near, mut far) = duplex(64);
+        let mut near = Watched::new(near);
+        far.write_all(b"request").await.expect("room");
+        drop(far);
+        let error = near.read(&mut [0; 64]).await.expect_err("the peer is gone");
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
+    }
+
+    #[tokio::test]
     async fn what_was_read_ahead_is_read_in_order() {
         let (near, mut far) = duplex(64);
         let mut near = Watched::new(near);
@@ -153,8 +176,8 @@ mod tests {
         drop(far);
         near.flush().await.expect("its end is not in sight");
         assert!(near.ahead.len() < 2 * AHEAD);
-        let mut read = Vec::new();
-        near.read_to_end(&mut read).await.expect("all of it");
-        assert_eq!(read.len(), 3 * AHEAD);
+        let mut read = vec![0; 3 * AHEAD];
+        near.read_exact(&mut read).await.expect("all of it");
+        assert!(read.iter().all(|byte| *byte == 7));
     }
 }

@@ -10,9 +10,9 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, yield_now};
 use tokio::time::{sleep, timeout};
 
 use crate::departure::Watched;
@@ -89,7 +89,7 @@ pub async fn serve(
         let (gateway, drain) = (Arc::clone(&gateway), drain.clone());
         connections.spawn(async move {
             let _ = stream.set_nodelay(true);
-            if timeout(limits.first_byte, stream.readable()).await.is_ok() {
+            if let Ok(true) = timeout(limits.first_byte, has_spoken(&stream)).await {
                 serve_connection(stream, gateway, limits, drain).await;
             }
             drop(place);
@@ -109,7 +109,17 @@ pub async fn serve(
     Ok(())
 }
 
-type Accepted = (tokio::net::TcpStream, tokio::sync::OwnedSemaphorePermit);
+/// Waits for the first byte; false when the peer left without one.
+///
+/// A new socket counts as readable until somebody has looked (tokio saves itself the question), so
+/// its readiness alone says nothing. The turn given away lets the runtime hear first what the kernel
+/// has to tell of the socket: also that the peer is gone again, if it waited long for its place.
+async fn has_spoken(stream: &TcpStream) -> bool {
+    yield_now().await;
+    matches!(stream.peek(&mut [0]).await, Ok(1))
+}
+
+type Accepted = (TcpStream, tokio::sync::OwnedSemaphorePermit);
 
 async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> io::Result<Accepted> {
     let place = Arc::clone(places)

@@ -321,3 +321,12 @@ async fn what_is_no_http_does_no_harm() {
     assert_eq!(openai.attempt_count(), 0);
     assert_eq!(gateway.chat(ask("openai/gpt-4o")).await.status, 200);
 }
+
+#[tokio::test]
+async fn a_connection_that_says_nothing_is_closed() {
+    let openai = untouched().await;
+    let config = "server = { head_ms = 40 }\n".to_owned() + &crate::common::one("openai");
+    let gateway = TestGateway::start(&config, &[("openai", &openai)]).await;
+    let mut peer = Peer::connect(gateway.address()).await;
+    assert!(soon("its end", peer.rest()).await.is_empty());
+}
