@@ -82,6 +82,8 @@ pub(crate) struct Settings {
     pub(crate) max_body_bytes: Option<u64>,
     pub(crate) pool: Option<String>,
     pub(crate) log_level: Option<String>,
+    pub(crate) aliases: Option<Value>,
+    pub(crate) buffer_per_stream_bytes: Option<u64>,
     pub(crate) gateway_auth_header: Option<String>,
     pub(crate) caller_deadline: Option<String>,
     pub(crate) routes_v1: Option<Vec<String>>,
@@ -156,6 +158,7 @@ pub(crate) struct Ask {
     pub(crate) cancel_after_ms: Option<u64>,
     pub(crate) body_pad_bytes: Option<usize>,
     pub(crate) transfer: Option<String>,
+    pub(crate) read: Option<Value>,
     pub(crate) at_ms: Option<u64>,
     #[serde(default = "once")]
     pub(crate) repeat: u32,

@@ -16,13 +16,18 @@ impl<'t> Holes<'t> {
         self.0.iter().any(|(hole, _)| *hole == name)
     }
 
-    /// The number in the hole `name`, in figures or as a word; `None` when it is none.
+    /// The number in the hole `name`, in figures or as a word (`two`, `second`); `None` when it is
+    /// none.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
-        const WORDS: [&str; 8] = [
+        const CARDINALS: [&str; 8] = [
             "zero", "one", "two", "three", "four", "five", "six", "seven",
         ];
+        const ORDINALS: [&str; 8] = [
+            "zeroth", "first", "second", "third", "fourth", "fifth", "sixth", "seventh",
+        ];
         let text = self.text(name);
-        let word = WORDS.iter().position(|word| *word == text);
+        let mut words = CARDINALS.iter().zip(ORDINALS);
+        let word = words.position(|(cardinal, ordinal)| [*cardinal, ordinal].contains(&text));
         text.parse().ok().or(word.map(|at| at as u64))
     }
 }

@@ -21,6 +21,10 @@ pub(crate) fn variable(key: &str) -> String {
     format!("KEY_{}", key.to_ascii_uppercase())
 }
 
+/// The paths that the gateway serves. One that it learns to serve joins them, and the scenarios that
+/// wait for it are played.
+const SURFACES: [&str; 2] = ["/v1/chat/completions", "/v1/messages"];
+
 /// What the scenario needs and the gateway or the simulator does not have; empty when it can be
 /// played.
 pub(crate) fn needs(scenario: &Scenario) -> Vec<String> {
@@ -50,12 +54,27 @@ pub(crate) fn needs(scenario: &Scenario) -> Vec<String> {
             {
                 need(ending);
             }
+            if step.get("http2").is_some() || step.get("stream_no").is_some() {
+                need("HTTP/2 in the simulator");
+            }
+            if step["when"].is_string() {
+                need("conditions in plain words");
+            }
         }
     }
     for ask in &scenario.client.0 {
-        if ask.endpoint == "/v1/responses" {
-            need("responses");
+        if ask.read.is_some() {
+            need("callers who read slowly");
         }
+        if !SURFACES.contains(&ask.endpoint.as_str()) {
+            need(ask.endpoint.trim_start_matches("/v1/"));
+        }
+    }
+    if scenario.gateway.aliases.is_some() {
+        need("aliases in plain words");
+    }
+    if scenario.gateway.buffer_per_stream_bytes.is_some() {
+        need("a bound of bytes for each stream");
     }
     if scenario.gateway.gateway_auth_header.is_some() {
         need("callers' own credentials");
@@ -63,7 +82,8 @@ pub(crate) fn needs(scenario: &Scenario) -> Vec<String> {
     needs
 }
 
-/// The configuration's `kind` for a provider, and whether it needs `resembles`.
+/// The configuration's `kind` for a provider; `None` while its dialect is not built. A provider that
+/// the gateway learns to speak to gets its row here.
 ///
 /// Azure is played as a compatible server: its chat completions differ in address and in the header
 /// of the key, not in their bodies. So is any provider that is never to answer with success, since

@@ -86,7 +86,7 @@ fn a_scenario_that_expects_something_else_fails() {
         (
             "F29",
             "\"gap_1_ms\"",
-            "\"gap_first_ms\"",
+            "\"gap_some_ms\"",
             "it names no number",
         ),
         (

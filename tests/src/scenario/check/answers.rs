@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Checked, Findings, Scene, at_place, by_place, by_table, equal, require};
 use crate::scenario::caller::{End, Heard};
 use crate::scenario::facts;
-use crate::scenario::phrase::Holes;
+use crate::scenario::phrase::{self, Holes};
 use crate::sse;
 
 pub(super) fn check(scene: &Scene<'_>, findings: &mut Findings) {
@@ -30,10 +30,6 @@ pub(super) fn check(scene: &Scene<'_>, findings: &mut Findings) {
             bodies,
             |scene, heard, want| {
                 let words = want.as_str().ok_or("it is no text")?;
-                let words = ALSO
-                    .iter()
-                    .find(|(other, _)| *other == words)
-                    .map_or(words, |(_, own)| own);
                 by_table(&BODIES, words).and_then(|(check, holes)| check(scene, heard, &holes))
             },
         );
@@ -83,7 +79,7 @@ fn each(
 type BodyCheck = fn(&Scene<'_>, &Heard, &Holes<'_>) -> Checked;
 
 /// What is said of bodies.
-const BODIES: [(&str, BodyCheck); 18] = [
+const BODIES: [(&str, BodyCheck); 23] = [
     ("text '<t..>'", text),
     ("text '<t..>' from <u>", text),
     ("text '<t..>' as an Anthropic message", text),
@@ -114,27 +110,21 @@ const BODIES: [(&str, BodyCheck); 18] = [
             || format!("they are {choices}"),
         )
     }),
-];
-
-/// Other words for the same, as found in files of the format.
-const ALSO: [(&str, &str); 5] = [
-    (
-        "provider's 400 with its param",
-        "the provider's error, unchanged",
-    ),
-    (
-        "provider's 404 naming previous_response_id",
-        "the provider's error, unchanged",
-    ),
-    (
-        "code content_filter with the inner error kept",
-        "the provider's error, unchanged",
-    ),
-    (
-        "finish_reason content_filter, unchanged",
-        "choices unchanged",
-    ),
-    ("model field says m-small", "model m-small"),
+    ("provider's <status> with its <member>", providers_error),
+    ("provider's <status> naming <param>", providers_error),
+    ("code <c> with the inner error kept", providers_error),
+    ("finish_reason <r>, unchanged", |scene, heard, holes| {
+        let choices = &heard.json()["choices"];
+        equal(&choices[0]["finish_reason"], &holes.text("r").into())?;
+        let mut sent = facts::all_sent(scene.scenario);
+        require(
+            sent.any(|data| data.get("choices") == Some(choices)),
+            || format!("they are {choices}"),
+        )
+    }),
+    ("model field says <m>", |_, heard, holes| {
+        equal(&heard.json()["model"], &holes.text("m").into())
+    }),
 ];
 
 /// The text of a whole answer, and where given who sent it.
@@ -178,7 +168,7 @@ fn own_error(scene: &Scene<'_>, heard: &Heard, holes: &Holes<'_>) -> Checked {
     })
 }
 
-/// A provider's error, member for member, whose code or sender may be named.
+/// A provider's error, member for member, whose status, code, sender or members may be named.
 fn providers_error(scene: &Scene<'_>, heard: &Heard, holes: &Holes<'_>) -> Checked {
     is_json(heard)?;
     let body = heard.json();
@@ -193,6 +183,19 @@ fn providers_error(scene: &Scene<'_>, heard: &Heard, holes: &Holes<'_>) -> Check
     if holes.has("c") {
         equal(&error["code"], &holes.text("c").into())?;
     }
+    if holes.has("status") {
+        let status = holes.number("status");
+        require(heard.status.map(u64::from) == status, || {
+            format!("its status is {:?}", heard.status)
+        })?;
+    }
+    if holes.has("param") {
+        equal(&error["param"], &holes.text("param").into())?;
+    }
+    let member = holes.text("member");
+    require(member.is_empty() || !error[member].is_null(), || {
+        format!("it has no {member}")
+    })?;
     equal(&body["request_id"], &heard.id.as_str().into())
 }
 
@@ -214,12 +217,17 @@ fn header(heard: &Heard, name: &str, want: &Value) -> Checked {
             let right = length.is_empty() || length == heard.body.len().to_string();
             require(right, || format!("it is {length}"))
         }
-        ("retry-after", want) if want.starts_with("present") || want.starts_with("at least") => {
+        ("retry-after", want) if phrase::read("*<n> s", want).is_some() => {
+            let least = phrase::read("*never shorter than <n> s", want)
+                .or_else(|| phrase::read("at least <n> s", want))
+                .and_then(|holes| holes.number("n"));
             let seconds = found("retry-after").parse::<u64>();
-            let long = seconds.as_ref().is_ok_and(|seconds| *seconds >= 300);
-            require(long && want.ends_with("300 s"), || {
-                format!("it is {seconds:?}")
-            })
+            match (seconds, least) {
+                (Ok(seconds), Some(least)) => {
+                    require(seconds >= least, || format!("it is {seconds}"))
+                }
+                (found, _) => Err(format!("it is {found:?}")),
+            }
         }
         (name, want) => equal(&found(name).into(), &want.into()),
     }

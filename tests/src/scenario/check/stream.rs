@@ -229,7 +229,10 @@ const PHRASES: [(&str, Reads); 30] = [
     ("one error event", error),
     ("one error event with the original request id", error),
     ("one error event: the upstream ended early", error),
-    ("one error event about 400 ms after the last text", error),
+    (
+        "one error event about <ms> ms after the last text",
+        error_after,
+    ),
     ("end", |_, _| Ok(())),
     ("stream ends", |_, _| Ok(())),
     // Comments are no events; whoever counts events has not seen them.
@@ -337,6 +340,26 @@ fn error(cursor: &mut Cursor<'_>, _: &Holes<'_>) -> Checked {
     require(error["error"]["message"].is_string(), || {
         format!("it is {error}")
     })
+}
+
+/// The same, so long after the last text: never earlier, and not much later.
+fn error_after(cursor: &mut Cursor<'_>, holes: &Holes<'_>) -> Checked {
+    let ms = holes.number("ms").ok_or("it names no time")?;
+    let events = &cursor.heard.events;
+    let text = events
+        .iter()
+        .rev()
+        .find(|(_, event)| !event.text().is_empty());
+    let error = events.iter().find(|(_, event)| event.is_error());
+    let (Some((text, _)), Some((error, _))) = (text, error) else {
+        return Err("there is no text, or no error".to_owned());
+    };
+    let late = error.saturating_duration_since(*text).as_millis();
+    let about = u128::from(ms) * 9 / 10..=u128::from(ms) * 2;
+    require(about.contains(&late), || {
+        format!("it comes after {late} ms")
+    })?;
+    self::error(cursor, holes)
 }
 
 /// Blocks of tool calls with these ids: one start, its own deltas, one stop; none open beside another.

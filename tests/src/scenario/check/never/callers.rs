@@ -10,17 +10,12 @@ pub(super) const TABLE: &[Row] = &[
     (&["[DONE]"], |scene, _| {
         no_piece(scene, |piece| piece.kind == Kind::Done)
     }),
+    (&["a finish_reason"], |scene, _| {
+        no_piece(scene, |piece| finish(piece).is_some())
+    }),
     (
-        &[
-            "a finish_reason",
-            "a made-up finish_reason stop",
-            "finish_reason tool_calls",
-        ],
-        |scene, _| {
-            no_piece(scene, |piece| {
-                matches!(piece.kind, Kind::Finish(_) | Kind::MessageDelta(_))
-            })
-        },
+        &["a made-up finish_reason <r>", "finish_reason <r>"],
+        |scene, holes| no_piece(scene, |piece| finish(piece) == Some(holes.text("r"))),
     ),
     (
         &[
@@ -216,8 +211,8 @@ pub(super) const TABLE: &[Row] = &[
     (
         &[
             "another status than the provider's",
-            "the provider's 429 shown as another status",
-            "a deadline timeout hiding the 429",
+            "the provider's <n> shown as another status",
+            "a deadline timeout hiding the <n>",
         ],
         |scene, _| {
             each(scene, |heard| {
@@ -255,7 +250,7 @@ pub(super) const TABLE: &[Row] = &[
     (
         &[
             "a stop by policy taken for a failure",
-            "content_filter finish treated as an empty or failed answer",
+            "<r> finish treated as an empty or failed answer",
         ],
         |scene, _| {
             let last = scene.played.requests.last();
@@ -320,6 +315,14 @@ pub(super) const TABLE: &[Row] = &[
         },
     ),
 ];
+
+/// Why an answer stopped, where the piece says so.
+fn finish(piece: &Piece) -> Option<&str> {
+    match &piece.kind {
+        Kind::Finish(reason) | Kind::MessageDelta(reason) => Some(reason),
+        _ => None,
+    }
+}
 
 fn escaped(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();

@@ -59,7 +59,7 @@ pub(super) const TABLE: &[Row] = &[
         &[
             "an open circuit anywhere, or a key held",
             "breaker or cooldown moved by cancellations",
-            "key a1 or alpha penalised",
+            "key <k> or <u> penalised",
         ],
         |scene, _| {
             let mut sims = scene.played.stage.sims.iter();
@@ -108,16 +108,23 @@ pub(super) const TABLE: &[Row] = &[
             none(success)
         },
     ),
+    (&["a class <c> for attempt <n>"], |scene, holes| {
+        let n = holes.number("n").ok_or("it names no attempt")?;
+        let mut rows = scene.played.rows();
+        none(rows.any(|row| {
+            let class = row.class.map(|class| class.name());
+            row.attempt.map(u64::from) == Some(n) && class == Some(holes.text("c"))
+        }))
+    }),
     (
         &[
-            "a class <c> for attempt <n>",
             "class <c> because *",
             "the <n> treated as a caller fault",
-            "a parse error hiding the 429",
-            "cancellation booked as 502 or transient",
+            "a parse error hiding the <n>",
+            "cancellation booked as *",
         ],
         |scene, holes| {
-            // Where it names no class, the row's class must be the one that is expected.
+            // Where it names no class, one of these must be expected or not be there.
             let refused = match holes.text("c") {
                 "" => ["caller_fault", "malformed", "unknown", "transient"].as_slice(),
                 class => &[class],
@@ -125,13 +132,9 @@ pub(super) const TABLE: &[Row] = &[
             let expected = &scene.scenario.expect.attempts;
             let mut rows = scene.played.rows();
             none(rows.any(|row| {
-                let class = row.class.map(|class| class.name());
-                class.is_some_and(|class| {
-                    let wanted = expected
-                        .iter()
-                        .any(|want| want.class.as_deref() == Some(class));
-                    refused.contains(&class) && !wanted
-                })
+                let class = row.class.map_or("", |class| class.name());
+                let mut wanted = expected.iter().filter_map(|want| want.class.as_deref());
+                refused.contains(&class) && !wanted.any(|wanted| wanted == class)
             }))
         },
     ),
@@ -152,7 +155,7 @@ pub(super) const TABLE: &[Row] = &[
     (
         &[
             "the tokens of attempt 1 forgotten",
-            "attempt 1's prompt tokens dropped from the ledger",
+            "attempt <n>'s prompt tokens dropped from the ledger",
         ],
         |scene, _| {
             let row = scene.played.rows().next().ok_or("there is no attempt")?;
@@ -202,7 +205,7 @@ pub(super) const TABLE: &[Row] = &[
     (
         &[
             "a substitution booked as another model",
-            "cost booked to m-large",
+            "cost booked to <m>",
             "the substitution logged as a retry",
         ],
         |scene, _| {
