@@ -5,18 +5,20 @@
 //! states what must come out of it; the exit status says whether it did.
 
 mod caller;
-mod gateway;
 mod stories;
 mod timeline;
+mod trail;
 
 use std::io::IsTerminal;
 use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use gateway::Running;
 use stories::{Providers, Story, stories};
 use timeline::Paint;
+use trail::Trail;
+
+use crate::running::{self, Log, Running};
 
 /// Play six failures against the gateway and show what the caller saw and the trail of attempts
 #[derive(Debug, clap::Args)]
@@ -41,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 async fn play(args: &Args) -> Result<()> {
     let paint = Paint::new(std::io::stdout().is_terminal());
     println!("building the gateway ...");
-    let binary = gateway::build(args.release)?;
+    let binary = running::build(args.release)?;
     println!("{}", paint.dim(STAGE));
     let stories = stories();
     let mut right = 0;
@@ -68,9 +70,9 @@ async fn play(args: &Args) -> Result<()> {
 /// Plays one story with providers and a gateway of its own, so that none remembers another.
 async fn tell(story: &Story, binary: &Path, args: &Args, paint: &Paint) -> Result<bool> {
     let providers = Providers::start(story).await?;
-    let mut gateway = Running::start(binary, &providers.config()).await?;
+    let mut gateway = Running::start(binary, "demo", &providers.config(), Log::Followed).await?;
     let seen = caller::ask(gateway.address(), &story.ask).await?;
-    let trail = gateway.trail(&seen.request_id).await?;
+    let trail = Trail::read(&mut gateway, &seen.request_id).await?;
     gateway.stop().await?;
     println!("   caller saw  {}", seen.summary());
     for line in timeline::draw(&trail.attempts, paint) {

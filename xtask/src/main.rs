@@ -11,7 +11,9 @@
 mod ci;
 mod corpus;
 mod demo;
+mod drill;
 mod fuzz;
+mod running;
 mod scenario;
 mod schema;
 mod sdk;
@@ -37,6 +39,7 @@ enum Command {
     Ci(ci::Args),
     Corpus(corpus::Args),
     Demo(demo::Args),
+    Drill(drill::Args),
     Fuzz(fuzz::Args),
     Scenario(scenario::Args),
     Schema(schema::Args),
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Command::Ci(args) => ci::run(&args),
         Command::Corpus(args) => corpus::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Drill(args) => drill::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Scenario(args) => scenario::run(&args),
         Command::Schema(args) => schema::run(&args),

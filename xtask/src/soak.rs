@@ -110,7 +110,9 @@ impl Journey {
 
 fn any_seed() -> u64 {
     let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    age.map_or(1, |age| age.as_millis() as u64 % 1_000_000_007)
+    age.map_or(1, |age| {
+        age.as_secs() * 1000 + u64::from(age.subsec_millis())
+    })
 }
 
 /// Plays, and says on a terminal how far it has come.
@@ -160,7 +162,7 @@ fn hangup_rows(table: &mut Table, hangups: &Findings) {
     ] {
         none(table, &played, hangups, promise);
     }
-    let p99 = percentile(&hangups.observed, 0.99);
+    let p99 = percentile(&hangups.observed, 990);
     table.row(
         format!("{played}: close observed, p99"),
         format!("{} ms", millis(p99)),
@@ -189,7 +191,7 @@ fn information(findings: &Findings) {
         ("upstream connection closed", &findings.closed),
     ] {
         if !times.is_empty() {
-            let [p50, p99, last] = [0.5, 0.99, 1.0].map(|share| millis(percentile(times, share)));
+            let [p50, p99, last] = [500, 990, 1000].map(|share| millis(percentile(times, share)));
             println!("  {what}: p50 {p50} ms, p99 {p99} ms, longest {last} ms");
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use backstop_faultsim::{Dialect, End, Fault, Item, Step};
 use bytes::Bytes;
 
-use super::dice::Dice;
+use super::dice::{Dice, Part as Share};
 use super::golden::{Golden, Part, Script};
 
 /// How a stream is spoilt.
@@ -31,11 +31,11 @@ impl Spoilt {
 pub(crate) enum Act {
     /// The whole answer.
     Whole(Script),
-    /// A stream that breaks this far into it: 0 is its first byte, 1 its end.
+    /// A stream that breaks this far into it.
     Broken {
         script: Script,
         spoilt: Spoilt,
-        at: f64,
+        at: Share,
     },
     /// A refusal with a status.
     Refused(Fault),
@@ -152,9 +152,8 @@ impl Act {
     }
 }
 
-fn broken(golden: Golden, dialect: Dialect, spoilt: Spoilt, at: f64) -> Wire {
-    let near = (at * golden.wire.len() as f64) as usize;
-    let near = near.min(golden.wire.len() - 1);
+fn broken(golden: Golden, dialect: Dialect, spoilt: Spoilt, at: Share) -> Wire {
+    let near = at.of(golden.wire.len());
     let (bytes, end, sound) = match spoilt {
         Spoilt::Ends(end) => (golden.wire[..near].to_vec(), end, near),
         Spoilt::Error { goes_on } => {

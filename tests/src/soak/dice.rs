@@ -37,9 +37,22 @@ impl Dice {
         all[self.below(all.len())]
     }
 
-    /// A part of a whole, from 0 to 1.
-    pub(crate) fn part(&mut self) -> f64 {
-        self.0.random()
+    /// A part of a whole.
+    pub(crate) fn part(&mut self) -> Part {
+        Part(self.below(Part::WHOLE))
+    }
+}
+
+/// A part of a whole, less than all of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part(usize);
+
+impl Part {
+    const WHOLE: usize = 1_000_000;
+
+    /// So much of a length.
+    pub(crate) const fn of(self, length: usize) -> usize {
+        length * self.0 / Self::WHOLE
     }
 }
 

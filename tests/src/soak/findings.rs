@@ -149,12 +149,12 @@ impl Progress {
     }
 }
 
-/// The duration that `share` of all are not longer than; zero where there are none.
+/// The duration that so many of a thousand are not longer than; zero where there are none.
 #[must_use]
-pub fn percentile(durations: &[Duration], share: f64) -> Duration {
+pub fn percentile(durations: &[Duration], per_mille: usize) -> Duration {
     let mut sorted = durations.to_vec();
     sorted.sort_unstable();
-    let place = (sorted.len() as f64 * share).ceil() as usize;
+    let place = (sorted.len() * per_mille).div_ceil(1000);
     let place = place.clamp(1, sorted.len().max(1)) - 1;
     sorted.get(place).copied().unwrap_or_default()
 }
@@ -166,9 +166,9 @@ mod tests {
     #[test]
     fn a_percentile_is_one_of_the_values() {
         let hundred: Vec<Duration> = (1..=100).rev().map(Duration::from_millis).collect();
-        for (share, want) in [(0.5, 50), (0.99, 99), (1.0, 100), (0.0, 1)] {
-            assert_eq!(percentile(&hundred, share), Duration::from_millis(want));
+        for (per_mille, want) in [(500, 50), (990, 99), (1000, 100), (0, 1)] {
+            assert_eq!(percentile(&hundred, per_mille), Duration::from_millis(want));
         }
-        assert_eq!(percentile(&[], 0.99), Duration::ZERO);
+        assert_eq!(percentile(&[], 990), Duration::ZERO);
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::breaks::{Difference, differences};
 use super::caller::{Ask, Leave, Leaver};
-use super::dice::Dice;
+use super::dice::{Dice, Part};
 use super::findings::{Findings, Promise};
 use super::golden::Script;
 use super::scene::{ATTEMPTS, PROVIDERS, ROUTES, Scene, Setting, config};
@@ -85,8 +85,8 @@ struct Case {
     /// How many bytes of the answer it hears first, at most within that time.
     hears: usize,
     leave: Leave,
-    /// How far into its request or answer, from 0 to 1.
-    part: f64,
+    /// How far into its request or answer.
+    part: Part,
 }
 
 impl Case {
@@ -106,7 +106,7 @@ impl Case {
             _ => 25,
         };
         let hears = match stage {
-            Stage::MidStream => 1 + (dice.part() * 2500.0) as usize,
+            Stage::MidStream => 1 + dice.part().of(2500),
             _ => usize::MAX,
         };
         Self {
@@ -149,7 +149,7 @@ impl Case {
             }
             Stage::Whole => {
                 let body = self.script.whole(dialect);
-                let sent = (self.part * body.to_string().len() as f64) as usize;
+                let sent = self.part.of(body.to_string().len());
                 let delay = Duration::from_millis(dice.between(0, 20));
                 Step::json(200, body)
                     .delay(delay)
@@ -169,7 +169,7 @@ impl Case {
         let mut leaver = Leaver::connect(address).await?;
         let mut wire = self.ask.wire();
         if self.stage == Stage::InRequest {
-            wire.truncate((self.part * wire.len() as f64) as usize);
+            wire.truncate(self.part.of(wire.len()));
         } else {
             wire.extend_from_slice(self.more);
         }

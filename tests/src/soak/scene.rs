@@ -164,7 +164,7 @@ impl Scene {
 }
 
 /// A provider's key.
-fn key(provider: &str, number: u32) -> String {
+fn key(provider: &str, number: u64) -> String {
     format!("soak-{provider}-{number}")
 }
 
@@ -234,7 +234,7 @@ fn provider(
         Dialect::OpenAi => "openai",
         Dialect::Anthropic => "anthropic",
     };
-    let keys: Vec<String> = (1..=dice.between(1, 3) as u32)
+    let keys: Vec<String> = (1..=dice.between(1, 3))
         .map(|n| format!("{{ name = \"{name}-{n}\", value = \"{}\" }}", key(name, n)))
         .collect();
     let breaker = if dice.one_in(2) {

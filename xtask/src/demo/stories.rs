@@ -7,7 +7,7 @@ use backstop_faultsim::{End, Fault, Item, Script, Sim, Step};
 use serde_json::json;
 
 use super::caller::{Ask, Seen};
-use super::gateway::Trail;
+use super::trail::Trail;
 
 /// The three scripted providers.
 pub(crate) struct Providers {

@@ -1,4 +1,4 @@
-//! The gateway under demonstration: the built binary as a child process, and what its log says.
+//! The built gateway as a child process: demo and drills start it before scripted providers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,6 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::time::timeout;
@@ -14,24 +13,22 @@ use tokio::time::timeout;
 use crate::shell;
 
 /// How long the gateway may take to start, to log, or to stop.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What becomes of its log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Log {
+    /// Written as JSON, for whoever follows it.
+    Followed,
+    /// Nothing is logged.
+    Off,
+}
 
 /// A running gateway. Killed when it is dropped.
 pub(crate) struct Running {
     child: Child,
     address: String,
-    log: Lines<BufReader<ChildStderr>>,
-}
-
-/// What the log says of one request.
-#[derive(Debug, Default)]
-pub(crate) struct Trail {
-    /// The rows of the trail, as logged.
-    pub(crate) attempts: Vec<Value>,
-    /// The routing log.
-    pub(crate) sentences: Vec<String>,
-    /// The terminal reason, with the way to it.
-    pub(crate) outcome: String,
+    log: Option<Lines<BufReader<ChildStderr>>>,
 }
 
 /// Builds the gateway's binary and says where it lies.
@@ -41,40 +38,44 @@ pub(crate) fn build(release: bool) -> Result<PathBuf> {
         build.arg("--release");
     }
     shell::run(&mut build)?;
+    binary(release)
+}
+
+/// Where the binary lies once it is built.
+pub(crate) fn binary(release: bool) -> Result<PathBuf> {
     let profile = if release { "release" } else { "debug" };
     Ok(shell::target_folder()?.join(profile).join("backstop"))
 }
 
 impl Running {
-    /// Starts the gateway with `config`.
-    pub(crate) async fn start(binary: &Path, config: &str) -> Result<Self> {
-        let folder = shell::target_folder()?.join("demo");
+    /// Starts the gateway with `config`; `name` tells it from others that run at the same time.
+    pub(crate) async fn start(binary: &Path, name: &str, config: &str, log: Log) -> Result<Self> {
+        let folder = shell::target_folder()?.join("running").join(name);
         fs::create_dir_all(&folder).context("cannot make a folder for the configuration")?;
         let file = folder.join("backstop.toml");
         fs::write(&file, config).context("cannot write the configuration")?;
+        let (filter, stderr) = match log {
+            Log::Followed => ("info,backstop::attempt=debug", Stdio::piped()),
+            Log::Off => ("off", Stdio::inherit()),
+        };
         let mut child = Command::new(binary)
-            .args([
-                "serve",
-                "--log-format",
-                "json",
-                "--log",
-                "info,backstop::attempt=debug",
-            ])
+            .args(["serve", "--log-format", "json", "--log", filter])
             .arg("--config")
             .arg(&file)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(stderr)
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("cannot start {}", binary.display()))?;
         let stdout = child.stdout.take().context("no standard output")?;
-        let stderr = child.stderr.take().context("no standard error")?;
-        let mut log = BufReader::new(stderr).lines();
+        let mut log = child.stderr.take().map(|log| BufReader::new(log).lines());
         let first = timeout(PATIENCE, BufReader::new(stdout).lines().next_line()).await;
         let Ok(Ok(Some(first))) = first else {
-            while let Ok(Ok(Some(line))) = timeout(PATIENCE, log.next_line()).await {
-                eprintln!("{line}");
+            if let Some(log) = &mut log {
+                while let Ok(Ok(Some(line))) = timeout(PATIENCE, log.next_line()).await {
+                    eprintln!("{line}");
+                }
             }
             bail!("the gateway did not say where it listens");
         };
@@ -94,34 +95,13 @@ impl Running {
         &self.address
     }
 
-    /// Reads the log up to the end of a journey.
-    pub(crate) async fn trail(&mut self, request_id: &str) -> Result<Trail> {
-        let mut trail = Trail::default();
-        loop {
-            let line = timeout(PATIENCE, self.log.next_line())
-                .await
-                .context("the gateway's log went silent")??
-                .context("the gateway's log ended")?;
-            let Ok(event) = serde_json::from_str::<Value>(&line) else {
-                continue;
-            };
-            if event["request_id"] != request_id {
-                continue;
-            }
-            match event["target"].as_str() {
-                Some("backstop::attempt") => trail.attempts.push(event),
-                Some("backstop::routing") => {
-                    trail
-                        .sentences
-                        .extend(event["sentence"].as_str().map(str::to_owned));
-                }
-                Some("backstop::journey") => {
-                    trail.outcome = event["outcome"].as_str().unwrap_or_default().to_owned();
-                    return Ok(trail);
-                }
-                _ => {}
-            }
-        }
+    /// The next line of a log that is followed.
+    pub(crate) async fn log_line(&mut self) -> Result<String> {
+        let log = self.log.as_mut().context("its log is off")?;
+        timeout(PATIENCE, log.next_line())
+            .await
+            .context("the gateway's log went silent")??
+            .context("the gateway's log ended")
     }
 
     /// Asks it to stop, and waits until it has.
