@@ -23,7 +23,7 @@ pub(crate) fn variable(key: &str) -> String {
 
 /// The paths that the gateway serves. One that it learns to serve joins them, and the scenarios that
 /// wait for it are played.
-const SURFACES: [&str; 2] = ["/v1/chat/completions", "/v1/messages"];
+const SURFACES: [&str; 3] = ["/v1/chat/completions", "/v1/messages", "/v1/responses"];
 
 /// What the scenario needs and the gateway or the simulator does not have; empty when it can be
 /// played.

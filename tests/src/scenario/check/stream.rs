@@ -199,7 +199,7 @@ impl Cursor<'_> {
 
 type Reads = fn(&mut Cursor<'_>, &Holes<'_>) -> Checked;
 
-const PHRASES: [(&str, Reads); 30] = [
+const PHRASES: [(&str, Reads); 34] = [
     ("role", |cursor, holes| cursor.take(&Kind::Role, holes)),
     ("role (from <u>)", |cursor, holes| {
         cursor.take(&Kind::Role, holes)
@@ -257,9 +257,36 @@ const PHRASES: [(&str, Reads); 30] = [
         let event = holes.text("event").to_owned();
         cursor.take(&Kind::Other(event), &Holes::default())
     }),
+    // The other words for events of the Responses surface.
+    ("reasoning item added", |cursor, _| {
+        let event = Kind::Other("response.output_item.added".to_owned());
+        cursor.take(&event, &Holes::default())
+    }),
+    ("reasoning delta", |cursor, _| {
+        let event = Kind::Other("response.reasoning_summary_text.delta".to_owned());
+        cursor.take(&event, &Holes::default())
+    }),
+    (
+        "<event> <id> with <code>, sequence numbers unbroken",
+        |cursor, holes| {
+            let event = Kind::Other(holes.text("event").to_owned());
+            cursor.take(&event, holes)?;
+            let events = cursor.heard.events.iter();
+            let numbers = events.map(|(_, event)| event.json()["sequence_number"].as_u64());
+            let unbroken = numbers.zip(0..).all(|(number, n)| number == Some(n));
+            require(unbroken, || "its sequence is broken".to_owned())
+        },
+    ),
+    ("<event> <id>", |cursor, holes| {
+        let event = Kind::Other(holes.text("event").to_owned());
+        cursor.take(&event, holes)
+    }),
     ("<event>", |cursor, holes| match holes.text("event") {
         "content_block_stop" => cursor.take(&Kind::BlockStop, holes),
         "message_stop" => cursor.take(&Kind::MessageStop, holes),
+        event if event.starts_with("response.") => {
+            cursor.take(&Kind::Other(event.to_owned()), &Holes::default())
+        }
         _ => Err("nothing checks this".to_owned()),
     }),
 ];
