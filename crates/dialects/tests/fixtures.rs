@@ -395,6 +395,63 @@ fn a_translated_stream_asks_for_nothing_twice() {
 }
 
 #[test]
+fn a_stream_told_in_responses_says_the_same() {
+    // What was said, with its ids, whatever the order in which calls came.
+    let told = |readings: &[Reading]| {
+        let mut all = std::collections::BTreeMap::<String, String>::new();
+        for event in readings.iter().flat_map(|reading| &reading.events) {
+            let (key, more) = match event {
+                Event::Text { choice: 0, text } => ("text".to_owned(), &**text),
+                Event::Refusal { choice: 0, text } => ("refusal".to_owned(), &**text),
+                Event::Reasoning { choice: 0, text } => ("reasoning".to_owned(), &**text),
+                Event::ToolStart {
+                    choice: 0,
+                    tool,
+                    id,
+                    name,
+                } => {
+                    all.insert(format!("call {tool}"), format!("{id} {name}"));
+                    (format!("arguments {tool}"), "")
+                }
+                Event::ToolArguments {
+                    choice: 0,
+                    tool,
+                    arguments,
+                } => (format!("arguments {tool}"), &**arguments),
+                _ => continue,
+            };
+            all.entry(key).or_default().push_str(more);
+        }
+        for (key, text) in &mut all {
+            if key.starts_with("arguments") && text.is_empty() {
+                "{}".clone_into(text);
+            }
+        }
+        // Paragraphs of reasoning are set apart.
+        if let Some(text) = all.get_mut("reasoning") {
+            *text = text.replace("\n\n", "");
+        }
+        all
+    };
+    for dialect in DIALECTS {
+        for (name, body) in fixtures(dialect, "streams") {
+            let (all, _) = readings(dialect, &[&body]);
+            let (out, ending) = translated(dialect, Dialect::OpenAiResponses, &all);
+            let (again, malformed) = readings(Dialect::OpenAiResponses, &[&out]);
+            assert_eq!(malformed, None, "{name}");
+            let whole = again
+                .iter()
+                .filter(|reading| reading.meaning == Meaning::Terminal);
+            let expected = usize::from(ending == Ending::Whole);
+            assert_eq!(whole.count(), expected, "{name}: one end");
+            if ending == Ending::Whole {
+                assert_eq!(told(&all), told(&again), "{dialect} {name}");
+            }
+        }
+    }
+}
+
+#[test]
 fn one_byte_at_a_time_changes_nothing() {
     for dialect in DIALECTS {
         for (name, body) in fixtures(dialect, "streams") {
