@@ -19,6 +19,9 @@ pub enum Dialect {
     AnthropicMessages,
     /// Google's `generateContent` and `streamGenerateContent`.
     Gemini,
+    /// Cohere's `/v2/chat`.
+    #[serde(rename = "cohere-v2")]
+    CohereV2,
 }
 
 impl Dialect {
@@ -30,6 +33,7 @@ impl Dialect {
             Self::OpenAiResponses => "openai-responses",
             Self::AnthropicMessages => "anthropic-messages",
             Self::Gemini => "gemini",
+            Self::CohereV2 => "cohere-v2",
         }
     }
 
@@ -61,6 +65,11 @@ pub fn capabilities(dialect: Dialect) -> Capabilities {
             .without(Need::Audio)
             .without(Need::ManyChoices),
         Dialect::OpenAiChat | Dialect::Gemini => Capabilities::all(),
+        Dialect::CohereV2 => Capabilities::all()
+            .without(Need::ProviderTools)
+            .without(Need::Audio)
+            .without(Need::Files)
+            .without(Need::ManyChoices),
         Dialect::AnthropicMessages => Capabilities::all()
             .without(Need::JsonObject)
             .without(Need::Audio)
@@ -91,6 +100,7 @@ pub fn capabilities_between(caller: Dialect, upstream: Dialect) -> Capabilities 
         Dialect::OpenAiResponses => across.without(Need::Logprobs),
         // It fetches from few hosts only, and tells probabilities in a shape of its own.
         Dialect::Gemini => across.without(Need::ImageUrls).without(Need::Logprobs),
+        Dialect::CohereV2 => across.without(Need::Logprobs),
         _ => across,
     }
 }
@@ -106,6 +116,7 @@ mod tests {
             Dialect::OpenAiResponses,
             Dialect::AnthropicMessages,
             Dialect::Gemini,
+            Dialect::CohereV2,
         ] {
             let name = serde_json::to_string(&dialect).expect("a plain enum");
             assert_eq!(name, format!("\"{dialect}\""));

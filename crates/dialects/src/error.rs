@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::dialect::Dialect;
 use crate::json::Object;
-use crate::{anthropic_messages, gemini, openai_chat, openai_responses};
+use crate::{anthropic_messages, cohere_v2, gemini, openai_chat, openai_responses};
 
 /// An error as a caller will see it. Its text must have been scrubbed.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +57,7 @@ pub const fn error_type(dialect: Dialect, status: u16) -> &'static str {
         Dialect::OpenAiChat | Dialect::OpenAiResponses => openai_chat::error::kind(status),
         Dialect::AnthropicMessages => anthropic_messages::error::kind(status),
         Dialect::Gemini => gemini::error::kind(status),
+        Dialect::CohereV2 => cohere_v2::error::kind(status),
     }
 }
 
@@ -99,6 +100,11 @@ pub fn error_body(dialect: Dialect, error: &CallerError<'_>) -> Vec<u8> {
                     inner.put_some("param", error.param);
                 });
             }
+            Dialect::CohereV2 => {
+                body.put_some("id", error.request_id);
+                body.put("message", error.message);
+                body.put("error_type", kind);
+            }
             Dialect::Gemini => body.object("error", |inner| {
                 inner.put("code", &error.status);
                 inner.put("message", error.message);
@@ -129,7 +135,7 @@ pub fn error_event(dialect: Dialect, error: &CallerError<'_>) -> Vec<u8> {
     };
     let mut event = Vec::with_capacity(body.len() + 24);
     let name = match dialect {
-        Dialect::OpenAiChat | Dialect::Gemini => None,
+        Dialect::OpenAiChat | Dialect::Gemini | Dialect::CohereV2 => None,
         Dialect::AnthropicMessages | Dialect::OpenAiResponses => Some("error"),
     };
     write_event(&mut event, name, &body);
@@ -161,6 +167,7 @@ pub fn read_error(dialect: Dialect, body: &[u8]) -> Option<ProviderError> {
         // At the top level `type` may be the word "error".
         kind: text(inner, "type")
             .or_else(|| text(inner, "status"))
+            .or_else(|| text(inner, "error_type"))
             .filter(|kind| !names_events(dialect) || kind != "error"),
         code: text(inner, "code"),
         param: text(inner, "param"),

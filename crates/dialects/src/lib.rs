@@ -33,6 +33,7 @@ mod stream;
 mod translate;
 
 mod anthropic_messages;
+mod cohere_v2;
 mod gemini;
 mod openai_chat;
 mod openai_responses;

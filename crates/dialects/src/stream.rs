@@ -9,7 +9,7 @@ use backstop_stream::{Frame, Framing, Meaning, Sentinel};
 use crate::answer::Malformed;
 use crate::dialect::Dialect;
 use crate::translate::Stamp;
-use crate::{anthropic_messages, gemini, openai_chat, openai_responses};
+use crate::{anthropic_messages, cohere_v2, gemini, openai_chat, openai_responses};
 
 impl Dialect {
     /// How a stream of this dialect is cut into events; `json`: its content type says that it is
@@ -27,7 +27,9 @@ impl Dialect {
     #[must_use]
     pub const fn sentinel(self) -> Sentinel {
         match self {
-            Self::OpenAiChat | Self::OpenAiResponses | Self::Gemini => Sentinel::Optional,
+            Self::OpenAiChat | Self::OpenAiResponses | Self::Gemini | Self::CohereV2 => {
+                Sentinel::Optional
+            }
             Self::AnthropicMessages => Sentinel::Required,
         }
     }
@@ -79,6 +81,7 @@ enum State {
     OpenAiResponses(openai_responses::stream::Reader),
     AnthropicMessages(anthropic_messages::stream::Reader),
     Gemini(gemini::stream::Reader),
+    CohereV2(cohere_v2::stream::Reader),
 }
 
 impl StreamReader {
@@ -95,6 +98,7 @@ impl StreamReader {
                 State::AnthropicMessages(anthropic_messages::stream::Reader::new(translate))
             }
             Dialect::Gemini => State::Gemini(gemini::stream::Reader::new(translate)),
+            Dialect::CohereV2 => State::CohereV2(cohere_v2::stream::Reader::new(translate)),
         };
         Self { state }
     }
@@ -117,6 +121,7 @@ impl StreamReader {
             State::OpenAiResponses(reader) => reader.read(frame.data()),
             State::AnthropicMessages(reader) => reader.read(frame.data()),
             State::Gemini(reader) => reader.read(frame.data()),
+            State::CohereV2(reader) => reader.read(frame.data()),
         }
     }
 }
@@ -152,6 +157,7 @@ enum Target {
     OpenAiResponses(openai_responses::stream::Writer),
     AnthropicMessages(anthropic_messages::stream::Writer),
     Gemini(gemini::stream::Writer),
+    CohereV2(cohere_v2::stream::Writer),
 }
 
 impl StreamWriter {
@@ -170,6 +176,7 @@ impl StreamWriter {
                 Target::AnthropicMessages(anthropic_messages::stream::Writer::new(stamp))
             }
             Dialect::Gemini => Target::Gemini(gemini::stream::Writer::new(stamp)),
+            Dialect::CohereV2 => Target::CohereV2(cohere_v2::stream::Writer::new(stamp)),
         };
         Self { target }
     }
@@ -181,6 +188,7 @@ impl StreamWriter {
             Target::OpenAiResponses(writer) => writer.write(event, out),
             Target::AnthropicMessages(writer) => writer.write(event, out),
             Target::Gemini(writer) => writer.write(event, out),
+            Target::CohereV2(writer) => writer.write(event, out),
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use crate::answer::Malformed;
 use crate::dialect::Dialect;
 use crate::envelope::BadRequest;
-use crate::{anthropic_messages, gemini, openai_chat, openai_responses};
+use crate::{anthropic_messages, cohere_v2, gemini, openai_chat, openai_responses};
 
 /// What to do with a part of the contract that the target dialect cannot carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -86,6 +86,7 @@ pub fn read_request(dialect: Dialect, body: &[u8]) -> Result<Request, BadRequest
         Dialect::OpenAiResponses => openai_responses::request::read(body),
         Dialect::AnthropicMessages => anthropic_messages::request::read(body),
         Dialect::Gemini => gemini::request::read(body),
+        Dialect::CohereV2 => cohere_v2::request::read(body),
     }
 }
 
@@ -115,6 +116,7 @@ pub fn write_request(
         Dialect::OpenAiResponses => openai_responses::request::write(request, options),
         Dialect::AnthropicMessages => anthropic_messages::request::write(request, options),
         Dialect::Gemini => gemini::request::write(request, options),
+        Dialect::CohereV2 => cohere_v2::request::write(request, options),
     }
 }
 
@@ -130,6 +132,7 @@ pub fn read_answer(dialect: Dialect, body: &[u8]) -> Result<Answer, Malformed> {
         Dialect::OpenAiResponses => openai_responses::answer::read(body),
         Dialect::AnthropicMessages => anthropic_messages::answer::read(body),
         Dialect::Gemini => gemini::answer::read(body),
+        Dialect::CohereV2 => cohere_v2::answer::read(body),
     }
 }
 
@@ -142,6 +145,7 @@ pub fn write_answer(dialect: Dialect, answer: &Answer, stamp: &Stamp<'_>) -> Wri
         Dialect::OpenAiResponses => openai_responses::answer::write(answer, stamp),
         Dialect::AnthropicMessages => anthropic_messages::answer::write(answer, stamp),
         Dialect::Gemini => gemini::answer::write(answer, stamp),
+        Dialect::CohereV2 => cohere_v2::answer::write(answer, stamp),
     }
 }
 

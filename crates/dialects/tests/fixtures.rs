@@ -15,11 +15,12 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-const DIALECTS: [Dialect; 4] = [
+const DIALECTS: [Dialect; 5] = [
     Dialect::OpenAiChat,
     Dialect::OpenAiResponses,
     Dialect::AnthropicMessages,
     Dialect::Gemini,
+    Dialect::CohereV2,
 ];
 
 const STAMP: Stamp<'static> = Stamp {
@@ -53,7 +54,7 @@ fn fixtures(dialect: Dialect, kind: &str) -> Vec<(String, Vec<u8>)> {
 fn other(dialect: Dialect) -> Dialect {
     match dialect {
         Dialect::OpenAiChat | Dialect::OpenAiResponses => Dialect::AnthropicMessages,
-        Dialect::AnthropicMessages | Dialect::Gemini => Dialect::OpenAiChat,
+        Dialect::AnthropicMessages | Dialect::Gemini | Dialect::CohereV2 => Dialect::OpenAiChat,
     }
 }
 

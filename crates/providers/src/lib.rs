@@ -25,6 +25,7 @@ mod adapter;
 mod address;
 mod anthropic;
 mod call;
+mod cohere;
 mod error;
 mod gemini;
 mod openai;

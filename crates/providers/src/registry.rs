@@ -4,6 +4,7 @@ use backstop_classifier::Family;
 
 use crate::adapter::Adapter;
 use crate::anthropic::Anthropic;
+use crate::cohere::Cohere;
 use crate::gemini::Gemini;
 use crate::openai::{Compatible, OpenAi, RESPONSES};
 
@@ -98,6 +99,13 @@ static ROWS: &[Row] = &[
         "GEMINI_API_KEY",
         "GEMINI_BASE_URL",
         &Gemini,
+    ),
+    hosted(
+        "cohere",
+        "https://api.cohere.com/v2",
+        "COHERE_API_KEY",
+        "COHERE_BASE_URL",
+        &Cohere,
     ),
     hosted(
         "groq",

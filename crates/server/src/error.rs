@@ -330,6 +330,7 @@ fn verbatim(kept: &Kept<'_>, caller: Dialect) -> Option<Vec<u8>> {
         // An event has members that a body has not.
         Dialect::OpenAiResponses => told && value.get("type").is_none(),
         Dialect::AnthropicMessages => told && value.get("type")? == "error",
+        Dialect::CohereV2 => false,
         Dialect::Gemini => {
             told && value
                 .get("error")?

@@ -45,6 +45,7 @@ impl Pulse {
 pub(crate) fn beat(dialect: Dialect) -> Bytes {
     Bytes::from_static(match dialect {
         Dialect::OpenAiChat | Dialect::OpenAiResponses => b": keepalive\n\n",
+        Dialect::CohereV2 => b": keepalive\n\n",
         // An event that says nothing: its clients are not known to read over comments.
         Dialect::Gemini => b"data: {\"candidates\": []}\n\n",
         Dialect::AnthropicMessages => b"event: ping\ndata: {\"type\": \"ping\"}\n\n",

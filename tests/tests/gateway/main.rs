@@ -5,6 +5,7 @@ mod common;
 mod attempts;
 mod bad_input;
 mod choice;
+mod cohere;
 mod configuration;
 mod disclosure;
 mod fallback;

@@ -1,5 +1,6 @@
 //! What a request needs, noticed while its bytes go by.
 
+mod cohere;
 mod gemini;
 
 use backstop_chat::{Need, Needs};
@@ -61,6 +62,7 @@ impl NeedsScan {
                 Dialect::OpenAiResponses => self.responses(name, s)?,
                 Dialect::AnthropicMessages => self.anthropic(name, s)?,
                 Dialect::Gemini => self.gemini(name, s)?,
+                Dialect::CohereV2 => self.cohere(name, s)?,
             },
         }
         Ok(())
@@ -172,7 +174,7 @@ impl NeedsScan {
                 return s.skip().map(drop);
             }
             let own = match dialect {
-                Dialect::OpenAiChat | Dialect::OpenAiResponses => "function",
+                Dialect::OpenAiChat | Dialect::OpenAiResponses | Dialect::CohereV2 => "function",
                 Dialect::AnthropicMessages | Dialect::Gemini => "custom",
             };
             if let Some(kind) = s.string_or_skip()?.filter(|kind| !kind.is(own)) {

@@ -83,9 +83,12 @@ pub(crate) fn inspect(s: &mut Scanner<'_>) -> Result<AnswerFacts, Malformed> {
         return Ok(facts);
     }
     if candidates == 0 {
-        return Err(Malformed::shape("no candidates"));
+        wrong = Some(Malformed::shape("no candidates"));
     }
-    wrong.map_or(Ok(facts), Err)
+    match wrong {
+        Some(wrong) => Err(wrong.with_usage(facts.usage)),
+        None => Ok(facts),
+    }
 }
 
 /// Whether the prompt feedback that comes next says that the prompt was refused.

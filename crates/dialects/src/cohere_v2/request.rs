@@ -1,0 +1,8 @@
+//! Requests.
+
+mod read;
+mod write;
+
+pub(crate) use read::read;
+pub(crate) use write::write;
+pub(super) use write::write_call;

@@ -1,0 +1,31 @@
+//! Cohere.
+//!
+//! Docs: <https://docs.cohere.com/reference/chat>, read 2026-11. Only the second version of its API
+//! is spoken: the first has another shape.
+
+use backstop_classifier::Family;
+use backstop_dialects::Dialect;
+
+use crate::adapter::Adapter;
+
+/// Cohere's own API.
+#[derive(Debug)]
+pub(crate) struct Cohere;
+
+impl Adapter for Cohere {
+    fn dialect(&self) -> Dialect {
+        Dialect::CohereV2
+    }
+
+    fn family(&self) -> Family {
+        Family::Cohere
+    }
+
+    fn path(&self) -> &'static str {
+        "/chat"
+    }
+
+    fn version(&self) -> &'static str {
+        "/v2"
+    }
+}
