@@ -86,20 +86,15 @@ pub(crate) fn needs(scenario: &Scenario) -> Vec<String> {
 /// the gateway learns to speak to gets its row here.
 ///
 /// Azure is played as a compatible server: its chat completions differ in address and in the header
-/// of the key, not in their bodies. So is any provider that is never to answer with success, since
-/// then no dialect of its own is on the wire: Gemini has a compatible surface of its own, too.
+/// of the key, not in their bodies.
 fn kind(upstream: &Provider) -> Option<&'static str> {
-    let succeeds = upstream
-        .script
-        .iter()
-        .any(|step| step["status"].as_u64().is_some_and(|status| status < 300));
     match upstream.provider.as_str() {
         "openai" => Some("openai"),
         "anthropic" => Some("anthropic"),
+        "gemini" => Some("gemini"),
         "groq" => Some("groq"),
         "openrouter" => Some("openrouter"),
         "azure" => Some("custom"),
-        "gemini" if !succeeds => Some("custom"),
         _ => None,
     }
 }

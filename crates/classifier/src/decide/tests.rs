@@ -23,6 +23,32 @@ fn check(family: Family, status: u16, body: &str, want: &str) {
 }
 
 #[test]
+fn a_number_is_the_code_where_the_status_says_another() {
+    let now = SystemTime::UNIX_EPOCH;
+    for (status, body, want) in [
+        (
+            200,
+            r#"{"error":{"code":429,"message":"Provider returned error"}}"#,
+            Some("429"),
+        ),
+        (
+            429,
+            r#"{"error":{"code":429,"message":"Provider returned error"}}"#,
+            None,
+        ),
+        (
+            200,
+            r#"{"error":{"code":"rate_limit_exceeded","status":429}}"#,
+            Some("rate_limit_exceeded"),
+        ),
+    ] {
+        let evidence = Evidence::response(Family::General, status, body.as_bytes(), now);
+        let code = classify(&evidence).code.map(|code| code.to_string());
+        assert_eq!(code.as_deref(), want, "{status} {body}");
+    }
+}
+
+#[test]
 fn the_deciding_signal_is_named() {
     use Family::{Anthropic, General, OpenAi};
     check(

@@ -44,7 +44,13 @@ const TABLE: [(&str, OnRecord); 21] = [
         })
     }),
     ("usage", |scene, _, want| {
-        each(scene, 1, |_, record| usage_unknown(record, want))
+        each(scene, 1, |_, record| match want {
+            Value::Object(_) => {
+                let rows = rows(record);
+                usage(rows.last().ok_or("there is no attempt")?, want)
+            }
+            words => usage_unknown(record, words),
+        })
     }),
     ("attempt_<n>_usage", |scene, holes, want| {
         let n = place(holes)?;

@@ -159,6 +159,8 @@ pub(super) const TABLE: &[Row] = &[
             "an event that is no JSON",
             "a JSON parse error",
             "an index error on empty choices",
+            "each fragment parsed as a whole document",
+            "a parse error naming *",
         ],
         |scene, _| {
             each(scene, |heard| {
