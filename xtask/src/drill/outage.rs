@@ -297,7 +297,7 @@ async fn one_up(stage: &Stage, rate: u32) -> Result<Played> {
         let began = Instant::now();
         breaker_is(gateway.address(), &channel, "open", stage.length).await?;
         let opened = began.elapsed();
-        let (mark, before) = (load.sent(), down.all() + up.all());
+        let mark = load.sent();
         down.set_mark(mark);
         up.set_mark(mark);
         sleep(stage.length.saturating_sub(opened)).await;
@@ -312,16 +312,17 @@ async fn one_up(stage: &Stage, rate: u32) -> Result<Played> {
         let recovered = healed.elapsed();
         sleep(Duration::from_secs(1)).await;
         let _ = stop.send(());
-        let first = before as f64 / mark.max(1) as f64;
-        anyhow::Ok((opened, first, marked, requests, probes, period, recovered))
+        anyhow::Ok((opened, mark, marked, requests, probes, period, recovered))
     };
     let stopping = async {
         let _ = stopped.await;
     };
     let driving = Arc::clone(&load).drive(stopping);
     let (directed, report) = tokio::join!(directing, driving);
-    let (opened, first, marked, requests, probes, period, recovered) = directed?;
+    let (opened, mark, marked, requests, probes, period, recovered) = directed?;
     gateway.stop().await?;
+    let early = down.all() + up.all() - down.marked() - up.marked();
+    let first = early as f64 / mark.max(1) as f64;
     let each = marked as f64 / requests.max(1) as f64;
     let success = 100.0 * report.success();
     // A probe needs a request to be.
@@ -349,7 +350,7 @@ async fn one_up(stage: &Stage, rate: u32) -> Result<Played> {
     rows.extend(driven(&report));
     Ok(Played {
         told: format!(
-            "open after {}, {first:.2} attempts a request until then; one open period is {}; \
+            "open after {}; the {mark} requests until then took {first:.2} attempts each; one open period is {}; \
              answered by {}",
             seconds(opened),
             seconds(period),
