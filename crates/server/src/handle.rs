@@ -19,7 +19,7 @@ use crate::journal::Journal;
 use crate::outlet::{AnswerBody, Outlet, respond};
 use crate::plan::{PlanAsk, plan_for};
 use crate::request_id::{self, request_id};
-use crate::surface::{Surface, dialect_of};
+use crate::surface::{Addressed, Surface, dialect_of};
 use crate::terms::Asked;
 use crate::{models, status};
 
@@ -39,8 +39,12 @@ where
     let answer = match surface {
         Surface::Chat(spoken) => {
             dialect = spoken;
+            let array = Addressed::read(request.uri()).is_some_and(|addressed| addressed.array);
             match prepare(&gateway, spoken, request, &id, accepted).await {
-                Ok((drive, outlet)) => return respond(Box::pin(drive.run()), outlet).await,
+                Ok((drive, outlet)) => {
+                    let answer = respond(Box::pin(drive.run()), outlet).await;
+                    return if array { as_array(answer) } else { answer };
+                }
                 Err(refused) => {
                     gateway.count_refused(spoken, accepted);
                     return turn_away(dialect, &id, refused);
@@ -57,6 +61,15 @@ where
         answer.headers_mut().insert(request_id::HEADER, id);
     }
     answer.map(AnswerBody::whole)
+}
+
+/// A stream of events as one array; an answer that is whole stays as it is.
+fn as_array(mut answer: Response<AnswerBody>) -> Response<AnswerBody> {
+    if answer.body().is_stream() {
+        let kind = HeaderValue::from_static("application/json");
+        answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    }
+    answer.map(AnswerBody::into_array)
 }
 
 fn surface<B>(request: &Request<B>) -> Result<Surface, Refused> {
@@ -115,7 +128,10 @@ where
         idle: snapshot.server.body_idle,
     };
     let (body, share) = read_body(&head.headers, body, limits, &gateway.buffered).await?;
-    let envelope = read_envelope(dialect, &body)?;
+    let mut envelope = read_envelope(dialect, &body)?;
+    if let Some(addressed) = Addressed::read(&head.uri) {
+        envelope = envelope.addressed(addressed.model, addressed.stream);
+    }
     let resolved = snapshot
         .resolve(&envelope.model)
         .ok_or_else(|| Refused::UnknownModel {

@@ -18,6 +18,7 @@
 //! ```
 
 mod answer;
+mod array;
 mod clock;
 mod departure;
 mod drive;

@@ -17,6 +17,8 @@ use bytes::Bytes;
 use http::{Response, response};
 use http_body::{Body, Frame, SizeHint};
 
+use crate::array::ArrayBody;
+
 /// Bytes that may wait for a caller before its journey stops reading from the provider.
 const SLOT_BYTES: usize = 64 * 1024;
 
@@ -99,12 +101,26 @@ enum Inner {
         journey: Option<InFlight>,
         outlet: Outlet,
     },
+    Array(Box<ArrayBody>),
 }
 
 impl AnswerBody {
     /// A body that is already there.
     pub(crate) const fn whole(bytes: Bytes) -> Self {
         Self(Inner::Whole(Some(bytes)))
+    }
+
+    /// The same, a stream of events told as one array.
+    pub(crate) fn into_array(self) -> Self {
+        match self.0 {
+            Inner::Streaming { .. } => Self(Inner::Array(Box::new(ArrayBody::of(self)))),
+            _ => self,
+        }
+    }
+
+    /// Whether it comes piece by piece.
+    pub(crate) const fn is_stream(&self) -> bool {
+        !matches!(self.0, Inner::Whole(_))
     }
 }
 
@@ -113,6 +129,7 @@ impl std::fmt::Debug for AnswerBody {
         f.write_str(match &self.0 {
             Inner::Whole(_) => "AnswerBody(whole)",
             Inner::Streaming { .. } => "AnswerBody(streaming)",
+            Inner::Array(_) => "AnswerBody(array)",
         })
     }
 }
@@ -159,6 +176,7 @@ impl Body for AnswerBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut self.0 {
             Inner::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Inner::Array(array) => array.poll(cx),
             Inner::Streaming { journey, outlet } => {
                 if let Some(bytes) = outlet.take() {
                     return Poll::Ready(Some(Ok(Frame::data(bytes))));
@@ -180,7 +198,7 @@ impl Body for AnswerBody {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Inner::Whole(bytes) => bytes.as_ref().is_none_or(Bytes::is_empty),
-            Inner::Streaming { .. } => false,
+            Inner::Streaming { .. } | Inner::Array(_) => false,
         }
     }
 
@@ -189,7 +207,7 @@ impl Body for AnswerBody {
             Inner::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Inner::Streaming { .. } => SizeHint::default(),
+            Inner::Streaming { .. } | Inner::Array(_) => SizeHint::default(),
         }
     }
 }

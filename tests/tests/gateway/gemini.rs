@@ -1,10 +1,10 @@
-//! Callers of other dialects, served by Google's.
+//! Callers of other dialects, served by Google's; and Google's, served by others.
 
 use backstop_faultsim::{End, Item, Script, Sim, Step};
 use backstop_tests::{Answer, TestGateway, secret};
 use serde_json::{Value, json};
 
-use crate::common::{as_scripted, ask, ask_stream, one, provider};
+use crate::common::{as_scripted, ask, ask_stream, both_dialects, one, provider, untouched};
 
 const CHAT: &str = "/v1/chat/completions";
 const MESSAGES: &str = "/v1/messages";
@@ -305,5 +305,181 @@ async fn what_google_cannot_carry_goes_elsewhere_or_is_named() {
         answer.json()["extra_fields"]["dropped_fields"],
         json!(["logit_bias"])
     );
+    as_scripted(&sim);
+}
+
+/// A question as Google's clients ask it.
+fn question() -> Value {
+    json!({
+        "contents": [{"role": "user", "parts": [{"text": "Say something."}]}],
+        "generationConfig": {"maxOutputTokens": 64},
+    })
+}
+
+async fn generate(gateway: &TestGateway, model: &str, method: &str, body: &Value) -> Answer {
+    let path = format!("/genai/v1beta/models/{model}:{method}");
+    let call = gateway.call("POST", &path).body(body.to_string());
+    call.header("content-type", "application/json").send().await
+}
+
+/// All words of entries in Google's dialect.
+fn words(entries: &[Value]) -> String {
+    let parts = entries
+        .iter()
+        .filter_map(|entry| entry["candidates"][0]["content"]["parts"][0]["text"].as_str());
+    parts.collect()
+}
+
+fn events(answer: &Answer) -> Vec<Value> {
+    answer.events().iter().map(|event| event.json()).collect()
+}
+
+#[tokio::test]
+async fn googles_own_callers_are_passed_through() {
+    const TEXT: &str = recorded!("answers/text.json");
+    const STREAM: &str = recorded!("streams/text.sse");
+    let script = Script::new()
+        .step(whole(TEXT))
+        .step(stream(STREAM, 77).repeat(2));
+    let (sim, gateway) = start(script).await;
+    let answer = generate(&gateway, MODEL, "generateContent", &question()).await;
+    assert_eq!(answer.text(), TEXT);
+    let answer = generate(
+        &gateway,
+        MODEL,
+        "streamGenerateContent?alt=sse",
+        &question(),
+    )
+    .await;
+    assert_eq!(answer.text(), STREAM);
+    let answer = generate(&gateway, MODEL, "streamGenerateContent", &question()).await;
+    assert_eq!(answer.header("content-type"), "application/json");
+    let entries = answer.json();
+    let entries = entries.as_array().expect("an array");
+    assert!(words(entries).starts_with("Clementine was no ordinary calico."));
+    for n in 1..=3 {
+        assert_eq!(sim.attempt(n).body(), question().to_string().as_bytes());
+        let path = sim.attempt(n).path().to_owned();
+        assert!(
+            path.starts_with("/v1beta/models/gemini-2.5-flash:"),
+            "{path}"
+        );
+    }
+    as_scripted(&sim);
+}
+
+#[tokio::test]
+async fn googles_callers_are_served_by_others() {
+    for (name, model) in [
+        ("openai", "openai/gpt-4o"),
+        ("anthropic", "anthropic/claude-sonnet-4-5"),
+    ] {
+        let call = Step::tool_call("weather", json!({"city": "Bern"}));
+        let script = Script::new()
+            .step(Step::ok_text("one two"))
+            .step(Step::stream_text(["one ", "two"]).repeat(2))
+            .step(call.repeat(2));
+        let sim = provider(script).await;
+        let other = untouched().await;
+        let other_name = if name == "openai" {
+            "anthropic"
+        } else {
+            "openai"
+        };
+        let sims = [(name, &sim), (other_name, &other)];
+        let gateway = TestGateway::start(&both_dialects(), &sims).await;
+
+        let answer = generate(&gateway, model, "generateContent", &question()).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let body = answer.json();
+        assert_eq!(words(std::slice::from_ref(&body)), "one two");
+        assert_eq!(body["candidates"][0]["finishReason"], "STOP");
+        assert!(body["usageMetadata"]["promptTokenCount"].is_u64());
+        assert_eq!(sim.attempt(1).json()["stream"], Value::Null);
+
+        let answer = generate(
+            &gateway,
+            model,
+            "streamGenerateContent?alt=sse",
+            &question(),
+        )
+        .await;
+        let all = events(&answer);
+        assert_eq!(words(&all), "one two");
+        let last = all.last().expect("a finish");
+        assert_eq!(last["candidates"][0]["finishReason"], "STOP");
+        assert!(last["usageMetadata"]["candidatesTokenCount"].is_u64());
+        assert_eq!(sim.attempt(2).json()["stream"], true);
+        let answer = generate(&gateway, model, "streamGenerateContent", &question()).await;
+        let body = answer.json();
+        assert_eq!(words(body.as_array().expect("an array")), "one two");
+
+        let mut ask = question();
+        ask["tools"] = json!([{"functionDeclarations": [{"name": "weather",
+            "parameters": {"type": "OBJECT", "properties": {"city": {"type": "STRING"}}}}]}]);
+        let whole = generate(&gateway, model, "generateContent", &ask)
+            .await
+            .json();
+        let stream = generate(&gateway, model, "streamGenerateContent", &ask)
+            .await
+            .json();
+        let streamed = stream.as_array().expect("an array").iter();
+        let streamed: Vec<&Value> = streamed
+            .map(|entry| &entry["candidates"][0]["content"]["parts"][0])
+            .filter(|part| part.get("functionCall").is_some())
+            .collect();
+        assert_eq!(streamed.len(), 1);
+        for part in [&whole["candidates"][0]["content"]["parts"][0], streamed[0]] {
+            let call = &part["functionCall"];
+            assert_eq!(call["name"], "weather");
+            assert_eq!(call["args"], json!({"city": "Bern"}));
+            assert!(call["id"].is_string());
+        }
+        assert!(
+            sim.attempt(4)
+                .json()
+                .to_string()
+                .contains(r#"{"type":"string"}"#)
+        );
+        as_scripted(&sim);
+    }
+}
+
+#[tokio::test]
+async fn googles_callers_are_told_of_errors_in_their_shape() {
+    let broken = Step::stream_text(["half"]).then(End::Cut);
+    let limited = Step::fault(backstop_faultsim::Fault::RateLimited);
+    let sim = provider(Script::new().step(limited).step(broken.repeat(2))).await;
+    let gateway = TestGateway::start(&one("openai"), &[("openai", &sim)]).await;
+    let model = "openai/gpt-4o";
+    let answer = generate(&gateway, model, "generateContent", &question()).await;
+    assert_eq!(answer.status, 429);
+    let error = &answer.json()["error"];
+    assert_eq!(error["code"], 429);
+    assert_eq!(error["status"], "RESOURCE_EXHAUSTED");
+    for method in ["streamGenerateContent?alt=sse", "streamGenerateContent"] {
+        let answer = generate(&gateway, model, method, &question()).await;
+        let all = if method.ends_with("sse") {
+            events(&answer)
+        } else {
+            answer.json().as_array().expect("an array").clone()
+        };
+        assert_eq!(words(&all), "half");
+        assert!(
+            all.last()
+                .is_some_and(|last| last["error"]["status"].is_string())
+        );
+        assert!(!answer.text().contains("finishReason"));
+    }
+    for (path, status) in [
+        ("nowhere:generateContent", 404),
+        ("fast:countTokens", 404),
+        ("%zz:generateContent", 404),
+    ] {
+        let (model, method) = path.split_once(':').expect("both");
+        let answer = generate(&gateway, model, method, &question()).await;
+        assert_eq!(answer.status, status, "{path}");
+        assert!(answer.json()["error"]["status"].is_string(), "{path}");
+    }
     as_scripted(&sim);
 }
