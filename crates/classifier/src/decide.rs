@@ -66,12 +66,16 @@ fn by_transport(transport: Transport, evidence: &Evidence<'_>) -> Verdict {
         | Transport::ClosedBeforeResponse
         | Transport::CutBody
         | Transport::Http => (Class::Transient, Sent::Maybe),
+        // The answer arrived and breaks its own word.
+        Transport::UnknownCoding | Transport::BrokenCoding => (Class::Malformed, Sent::Maybe),
         Transport::Timeout(_) => (Class::Timeout, Sent::Maybe),
         Transport::CallerGone => (Class::Cancelled, Sent::Maybe),
     };
     let kind = match (transport, evidence.in_stream) {
         (Transport::CutBody, true) => Some(Kind::IncompleteStream),
         (Transport::CutBody, false) => Some(Kind::TruncatedBody),
+        (Transport::UnknownCoding, _) => Some(Kind::UnknownEncoding),
+        (Transport::BrokenCoding, _) => Some(Kind::UnreadableAnswer),
         _ => None,
     };
     Verdict {

@@ -204,6 +204,10 @@ pub enum Transport {
     NotProcessed,
     /// The peer broke the HTTP protocol.
     Http,
+    /// The body is in a content coding that we do not know.
+    UnknownCoding,
+    /// The body is not what its content coding says.
+    BrokenCoding,
     /// One of the gateway's own clocks ran out.
     Timeout(Clock),
     /// The caller hung up.
@@ -242,6 +246,8 @@ impl Transport {
             Self::CutBody => "upstream_cut",
             Self::NotProcessed => "not_processed",
             Self::Http => "protocol_error",
+            Self::UnknownCoding => "unknown_encoding",
+            Self::BrokenCoding => "undecodable_body",
             Self::Timeout(Clock::Connect) => "connect_timeout",
             Self::Timeout(Clock::Headers | Clock::Deadline) => "request_timed_out",
             Self::Timeout(Clock::FirstOutput) => "ttft_timeout",

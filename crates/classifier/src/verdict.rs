@@ -113,6 +113,8 @@ pub enum Kind {
     UnreadableAnswer,
     /// Malformed: an answer larger than the gateway holds.
     OversizedAnswer,
+    /// Malformed: an answer in a content coding that the gateway cannot undo.
+    UnknownEncoding,
 }
 
 impl Kind {
@@ -133,6 +135,7 @@ impl Kind {
             Self::StartupOnly => "startup_only",
             Self::UnreadableAnswer => "unreadable_answer",
             Self::OversizedAnswer => "oversized_answer",
+            Self::UnknownEncoding => "unknown_encoding",
         }
     }
 }
@@ -372,6 +375,7 @@ impl Verdict {
             (Class::Malformed, Some(Kind::EmptyAnswer)) => "empty_answer",
             (Class::Malformed, Some(Kind::StartupOnly)) => "startup_only",
             (Class::Malformed, Some(Kind::OversizedAnswer)) => "oversized_answer",
+            (Class::Malformed, Some(Kind::UnknownEncoding)) => "unknown_encoding",
             (Class::Malformed, _) => "malformed_answer",
             (Class::Unknown, _) => "unrecognised_error",
             (Class::CallerFault, _) => "request_refused",

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::asked::{Asked, Dialect};
 use crate::completion::{Completion, Said, sample};
-use crate::encode;
+use crate::encode::Encoder;
 use crate::fault::Fault;
 use crate::script::{Coding, Content, End, Fill, Item, Media, Reply, Status, Step};
 
@@ -21,6 +21,8 @@ pub(crate) struct Answer<'a> {
     pub(crate) status: Option<u16>,
     pub(crate) headers: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     pub(crate) body: Body<'a>,
+    /// What the items of a stream are coded in, each as it is sent.
+    pub(crate) coding: Option<Coding>,
 }
 
 /// The body of an answer.
@@ -70,7 +72,6 @@ impl<'a> Request<'a> {
                 };
                 Answer::new(200, Body::Whole(text.into())).with("content-type", media)
             }
-            Content::Compressed(coding, body) => self.compressed(*coding, body),
             Content::Stream(media, items) => Answer::stream(*media, Cow::Borrowed(items)),
             Content::Reply(reply) => self.reply(reply, step.then),
         };
@@ -78,6 +79,9 @@ impl<'a> Request<'a> {
             Status::Usual => {}
             Status::Code(code) => answer.status = Some(code),
             Status::Silent => answer.status = None,
+        }
+        if let Some(coding) = step.coding {
+            answer = answer.coded(coding);
         }
         for (name, value) in &step.headers {
             answer
@@ -136,18 +140,6 @@ impl<'a> Request<'a> {
         let text = body.to_string();
         let text = self.fill.apply(&text, true).into_owned();
         Answer::new(status, Body::Whole(text.into())).with("content-type", "application/json")
-    }
-
-    fn compressed(&self, coding: Coding, body: &Value) -> Answer<'a> {
-        let text = body.to_string();
-        let text = self.fill.apply(&text, true);
-        let (name, bytes) = match coding {
-            Coding::Gzip => ("gzip", encode::gzip(text.as_bytes())),
-            Coding::Brotli => ("br", encode::brotli(text.as_bytes())),
-        };
-        Answer::new(200, Body::Whole(bytes))
-            .with("content-type", "application/json")
-            .with("content-encoding", name)
     }
 
     fn identified(&self, answer: Answer<'a>) -> Answer<'a> {
@@ -223,6 +215,7 @@ impl<'a> Answer<'a> {
             status: Some(status),
             headers: Vec::new(),
             body,
+            coding: None,
         }
     }
 
@@ -239,6 +232,19 @@ impl<'a> Answer<'a> {
                 .with("cache-control", "no-cache"),
             Media::Frames => answer.with("content-type", "application/vnd.amazon.eventstream"),
         }
+    }
+
+    fn coded(mut self, coding: Coding) -> Self {
+        match &mut self.body {
+            Body::Whole(bytes) => {
+                let mut encoder = Encoder::new(coding);
+                let mut coded = encoder.piece(bytes).to_vec();
+                coded.extend_from_slice(&encoder.end());
+                *bytes = coded.into();
+            }
+            Body::Items(_) => self.coding = Some(coding),
+        }
+        self.with("content-encoding", coding.name())
     }
 
     fn with(mut self, name: &'static str, value: impl Into<Cow<'a, str>>) -> Self {

@@ -60,6 +60,8 @@ pub use error::Error;
 pub use fault::Fault;
 pub use log::{Event, Observer};
 pub use receive::Broken;
-pub use script::{Count, End, Frame, Item, On, Otherwise, Pace, Repeat, Script, Step, When};
+pub use script::{
+    Coding, Count, End, Frame, Item, On, Otherwise, Pace, Repeat, Script, Step, When,
+};
 pub use sim::{Deviation, Sim};
 pub use wire::Wire;

@@ -14,6 +14,7 @@ use crate::answer::{Answer, Body, Request};
 use crate::attempt::{Ending, Progress};
 use crate::conn::{Conn, PeerClose};
 use crate::desk::{Arrived, Desk};
+use crate::encode::Encoder;
 use crate::receive::{NoRequest, receive};
 use crate::script::{End, Fill, Pace};
 
@@ -170,17 +171,24 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Player<'_, I> {
             Body::Whole(bytes) => self.whole(&head, bytes).await?,
             Body::Items(items) => {
                 self.write_head(&head).await?;
+                let mut encoder = answer.coding.map(Encoder::new);
                 'items: for item in items.iter() {
                     for n in 0..item.repeat {
                         if !item.delay.is_zero() {
                             self.conn.wait_until(Instant::now() + item.delay).await?;
                         }
-                        let bytes = item.bytes(Fill { n, ..self.fill });
+                        let mut bytes = item.bytes(Fill { n, ..self.fill });
+                        if let Some(encoder) = &mut encoder {
+                            bytes = encoder.piece(&bytes);
+                        }
                         self.piece(&bytes).await?;
                         if self.left == Some(0) {
                             break 'items;
                         }
                     }
+                }
+                if let (Some(encoder), End::Close) = (&mut encoder, self.then) {
+                    self.piece(&encoder.end()).await?;
                 }
             }
         }

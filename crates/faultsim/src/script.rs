@@ -152,6 +152,7 @@ pub struct Step {
     pub(crate) status: Status,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) content: Content,
+    pub(crate) coding: Option<Coding>,
     pub(crate) delay: Duration,
     pub(crate) then: End,
     pub(crate) end_after: Option<usize>,
@@ -170,6 +171,7 @@ impl Step {
             status: Status::Usual,
             headers: Vec::new(),
             content,
+            coding: None,
             delay: Duration::ZERO,
             then: End::Close,
             end_after: None,
@@ -326,6 +328,14 @@ impl Step {
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sends the body in this content coding, whatever was asked for. A stream is flushed after each
+    /// of its items.
+    #[must_use]
+    pub const fn coded(mut self, coding: Coding) -> Self {
+        self.coding = Some(coding);
         self
     }
 
@@ -500,7 +510,6 @@ pub(crate) enum Content {
     Empty,
     Json(Value),
     Text(String),
-    Compressed(Coding, Value),
     Stream(Media, Vec<Item>),
     Reply(Reply),
 }
@@ -515,10 +524,16 @@ pub(crate) enum Media {
 }
 
 /// A content coding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Coding {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Coding {
+    /// gzip (RFC 1952).
     Gzip,
+    /// br (RFC 7932).
+    #[serde(rename = "br")]
     Brotli,
+    /// zstd (RFC 8878).
+    Zstd,
 }
 
 /// An answer that takes its shape from the request's dialect.

@@ -20,7 +20,7 @@ use crate::failure::{Failure, before_response};
 use crate::headers::outgoing;
 use crate::lanes::{Lanes, Place};
 use crate::options::{Error, Options};
-use crate::response::Response;
+use crate::response::{Reading, Response};
 use crate::trust;
 
 /// How many lanes there are, each [`Options::exchanges_per_lane`] wide. An empty lane costs a few
@@ -302,13 +302,13 @@ impl Handed {
         let (head, body) = response.into_parts();
         Response {
             status: head.status,
+            reading: Reading::of(&head.headers),
             headers: head.headers,
             version: head.version,
             reused: self.reused,
             connect: self.connect,
             head: self.at.elapsed(),
             body,
-            ended: false,
             _place: place,
         }
     }

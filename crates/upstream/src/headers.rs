@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
-use http::{HeaderMap, Request, Version};
+use http::{Request, Version};
 use http_body_util::Full;
 
 /// Headers that belong to one connection (RFC 9110 section 7.6.1), or that the client itself
@@ -41,13 +41,6 @@ pub(crate) fn outgoing(request: Request<Bytes>) -> Request<Full<Bytes>> {
     request
 }
 
-/// The encoding of a body that needs decoding; `None` for one that can be read as it is.
-pub(crate) fn content_encoding(headers: &HeaderMap) -> Option<&HeaderValue> {
-    headers
-        .get(header::CONTENT_ENCODING)
-        .filter(|value| !value.is_empty() && !value.as_bytes().eq_ignore_ascii_case(b"identity"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,23 +65,5 @@ mod tests {
         assert_eq!(names, ["accept-encoding", "authorization", "x-mine"]);
         assert_eq!(sent.headers()["accept-encoding"], "identity");
         assert_eq!(sent.version(), Version::HTTP_11);
-    }
-
-    #[test]
-    fn only_a_real_encoding_is_reported() {
-        for (value, reported) in [
-            (None, None),
-            (Some(""), None),
-            (Some("identity"), None),
-            (Some("Identity"), None),
-            (Some("gzip"), Some("gzip")),
-        ] {
-            let mut headers = HeaderMap::new();
-            if let Some(value) = value {
-                headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(value));
-            }
-            let found = content_encoding(&headers).map(|v| v.to_str().unwrap());
-            assert_eq!(found, reported, "{value:?}");
-        }
     }
 }

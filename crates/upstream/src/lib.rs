@@ -28,6 +28,7 @@
 //! ```
 
 mod client;
+mod coding;
 mod connect;
 mod dial;
 mod failure;

@@ -8,13 +8,13 @@ use std::time::Duration;
 use backstop_classifier::{Clock, Sent, Transport};
 use backstop_units::ByteCount;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue, StatusCode, Version};
+use http::{HeaderMap, StatusCode, Version};
 use http_body::Body;
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
+use crate::coding::{Broken, Codings, Given, Unknown};
 use crate::failure::{self, Failure};
-use crate::headers;
 use crate::lanes::Place;
 
 /// A response whose head has arrived. Dropping it before its body has ended closes the HTTP/1.1
@@ -36,20 +36,49 @@ pub struct Response {
     /// How long the head took, counted from the moment the connection had the request.
     pub head: Duration,
     pub(crate) body: Incoming,
-    pub(crate) ended: bool,
+    pub(crate) reading: Reading,
     pub(crate) _place: Place,
 }
 
 impl Response {
-    /// The next piece of the body, never empty; `None` after its end or after a failure. Trailers
-    /// are read and thrown away. Cancel-safe: a dropped future loses nothing.
+    /// The next piece of the body, never empty, its content codings undone; `None` after its end or
+    /// after a failure. Trailers are read and thrown away. Cancel-safe: a dropped future loses
+    /// nothing.
     pub async fn chunk(&mut self) -> Option<Result<Bytes, Failure>> {
         poll_fn(|cx| self.poll_chunk(cx)).await
     }
 
     /// [`chunk`](Self::chunk) for those who poll by hand.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
-        while !self.ended {
+        loop {
+            match &mut self.reading {
+                Reading::Over => return Poll::Ready(None),
+                Reading::Unknown => return self.fail(Transport::UnknownCoding),
+                Reading::Plain => return self.poll_piece(cx),
+                Reading::Coded(codings) => match codings.next() {
+                    Ok(Given::Piece(bytes)) => return Poll::Ready(Some(Ok(bytes))),
+                    Ok(Given::End) => self.reading = Reading::Over,
+                    Err(Broken::Garbled) => return self.fail(Transport::BrokenCoding),
+                    Err(Broken::Cut) => return self.fail(Transport::CutBody),
+                    Ok(Given::Hungry) => {
+                        let read = ready!(self.poll_piece(cx));
+                        let Reading::Coded(codings) = &mut self.reading else {
+                            return Poll::Ready(read);
+                        };
+                        match read {
+                            Some(Ok(bytes)) => codings.put(bytes),
+                            Some(Err(failure)) => return Poll::Ready(Some(Err(failure))),
+                            None => codings.end(),
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    /// The next piece as it arrived. A failure, or the end of a plain body, ends the reading.
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
+        loop {
             match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data()
@@ -58,24 +87,24 @@ impl Response {
                         return Poll::Ready(Some(Ok(data)));
                     }
                 }
-                Some(Err(error)) => {
-                    self.ended = true;
-                    return Poll::Ready(Some(Err(self.failure(failure::in_body(&error)))));
+                Some(Err(error)) => return self.fail(failure::in_body(&error)),
+                None => {
+                    if matches!(self.reading, Reading::Plain) {
+                        self.reading = Reading::Over;
+                    }
+                    return Poll::Ready(None);
                 }
-                None => self.ended = true,
             }
         }
-        Poll::Ready(None)
     }
 
-    /// The encoding of the body, as the provider named it, if it must be decoded before it can be
-    /// read. We ask for `identity` and decode nothing here.
-    #[must_use]
-    pub fn content_encoding(&self) -> Option<&HeaderValue> {
-        headers::content_encoding(&self.headers)
+    /// Ends the reading.
+    fn fail(&mut self, transport: Transport) -> Poll<Option<Result<Bytes, Failure>>> {
+        self.reading = Reading::Over;
+        Poll::Ready(Some(Err(self.failure(transport))))
     }
 
-    /// Reads the body whole, up to `limit`, with at most `idle` between two pieces (and before the
+    /// Reads the body whole, up to `limit` (of what it decodes to), with at most `idle` between two pieces (and before the
     /// first). What lies beyond the limit, or after the idle clock ran out, is not waited for: the
     /// exchange is cancelled. A slow trickle resets the idle clock; the caller's deadline, by
     /// dropping this future, ends that.
@@ -112,6 +141,30 @@ impl Response {
             sent: Sent::Maybe,
             reused: self.reused,
             connect: self.connect,
+        }
+    }
+}
+
+/// How the body is read.
+#[derive(Debug)]
+pub(crate) enum Reading {
+    /// As it arrives.
+    Plain,
+    /// Its codings are undone on the way.
+    Coded(Box<Codings>),
+    /// Not at all: it is in a coding that we do not know.
+    Unknown,
+    /// It has ended, in one way or another.
+    Over,
+}
+
+impl Reading {
+    /// How a body under these headers is read.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        match Codings::named(headers) {
+            Ok(None) => Self::Plain,
+            Ok(Some(codings)) => Self::Coded(Box::new(codings)),
+            Err(Unknown) => Self::Unknown,
         }
     }
 }

@@ -46,9 +46,6 @@ pub(crate) fn needs(scenario: &Scenario) -> Vec<String> {
             need("callers' own credentials");
         }
         for step in &upstream.script {
-            if step.get("body_gzip").is_some() || step.get("body_br").is_some() {
-                need("decompression");
-            }
             if let Some(ending @ ("goaway" | "dns_fail" | "tls_name_mismatch")) =
                 step["then"].as_str()
             {

@@ -6,6 +6,7 @@ mod attempts;
 mod bad_input;
 mod choice;
 mod cohere;
+mod compression;
 mod configuration;
 mod disclosure;
 mod fallback;

@@ -105,6 +105,7 @@ struct TypedStep {
     body_text: Option<String>,
     body_gzip: Option<Value>,
     body_br: Option<Value>,
+    coding: Option<Coding>,
     sse: Option<Vec<Item>>,
     frames: Option<Vec<TypedFrame>>,
     text: Option<Pieces>,
@@ -130,7 +131,13 @@ const fn once() -> Repeat {
 impl<'de> Deserialize<'de> for Step {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
         let mut typed = TypedStep::deserialize(reader)?;
+        let coding = match (&typed.body_gzip, &typed.body_br) {
+            (Some(_), _) => Some(Coding::Gzip),
+            (_, Some(_)) => Some(Coding::Brotli),
+            _ => typed.coding,
+        };
         let mut step = Self::with(content(&mut typed)?);
+        step.coding = coding;
         step.key = typed.key;
         step.when = typed.when;
         step.on = typed.on;
@@ -224,13 +231,9 @@ fn content<E: de::Error>(typed: &mut TypedStep) -> Result<Content, E> {
     if let Some(text) = typed.body_text.take() {
         return Ok(Content::Text(text));
     }
-    if let Some(body) = typed.body_gzip.take() {
-        return Ok(Content::Compressed(Coding::Gzip, body));
-    }
-    if let Some(body) = typed.body_br.take() {
-        return Ok(Content::Compressed(Coding::Brotli, body));
-    }
-    Ok(typed.body.take().map_or(Content::Empty, Content::Json))
+    let body = typed.body.take().or(typed.body_gzip.take());
+    let body = body.or(typed.body_br.take());
+    Ok(body.map_or(Content::Empty, Content::Json))
 }
 
 #[derive(serde::Deserialize)]

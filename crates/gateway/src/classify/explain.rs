@@ -154,6 +154,7 @@ const fn detail(kind: Kind) -> &'static str {
         Kind::Redirect => "redirects are never followed",
         Kind::EmptyAnswer => "no content at all",
         Kind::UnreadableAnswer => "not what it says it is, or not whole",
+        Kind::UnknownEncoding => "in a content coding that cannot be undone here",
         _ => "",
     }
 }

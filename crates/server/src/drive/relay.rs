@@ -74,7 +74,11 @@ impl Drive {
                     None
                 }
                 Ok(None) => Some(InputEnd::Clean),
-                Err(transport) if matches!(transport, Transport::Timeout(_)) => {
+                Err(
+                    transport @ (Transport::Timeout(_)
+                    | Transport::UnknownCoding
+                    | Transport::BrokenCoding),
+                ) => {
                     let verdict = self.transport(provider, transport);
                     self.discard();
                     return self.fail(verdict);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use backstop_classifier::{Clock, Transport};
 use backstop_units::ByteCount;
 use bytes::Bytes;
+use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep};
 
 use super::peer::{CLOCKS, in_memory, post};
@@ -177,9 +178,57 @@ async fn a_waiting_chunk_can_be_dropped_and_asked_again() {
     assert!(response.chunk().await.is_none());
 }
 
+/// `{"ok":true}` by zlib.
+const GZIP: &[u8] = &[
+    31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 171, 86, 202, 207, 86, 178, 42, 41, 42, 77, 173, 5, 0, 144,
+    95, 212, 167, 11, 0, 0, 0,
+];
+
+/// The response to a peer that sends these bytes as its body, under this coding, and closes.
+async fn coded(coding: &str, body: &[u8], length: usize) -> Response {
+    let (upstream, mut peer) = in_memory(Options::default());
+    let (answer, ()) = tokio::join!(upstream.send(post(URI), &CLOCKS), async {
+        let mut conn = peer.accept().await;
+        conn.request().await;
+        conn.write(&format!(
+            "HTTP/1.1 429 No\r\ncontent-encoding: {coding}\r\ncontent-length: {length}\r\n\r\n"
+        ))
+        .await;
+        conn.0.write_all(body).await.unwrap();
+    });
+    answer.unwrap()
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_compressed_answer_is_reported() {
-    let response =
-        answered("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 0\r\n\r\n").await;
-    assert_eq!(response.content_encoding().unwrap(), "gzip");
+async fn a_coded_body_is_read_as_what_it_says() {
+    let idle = Duration::from_secs(3);
+    let cut = Some(Transport::CutBody);
+    let len = GZIP.len();
+    for (coding, body, length, limit, read, end) in [
+        ("gzip", GZIP, len, 11, "{\"ok\":true}", None),
+        ("identity", &b"plain"[..], 5, 9, "plain", None),
+        ("gzip", GZIP, len + 1, 11, "{\"ok\":true}", cut),
+        ("gzip", &GZIP[..20], len, 11, "{\"ok\"", cut),
+        ("gzip", &GZIP[..20], 20, 11, "{\"ok\"", cut),
+        ("gzip", &GZIP[..0], 0, 11, "", None),
+        ("gzip", b"plain", 5, 11, "", Some(Transport::BrokenCoding)),
+        ("lzma", b"plain", 5, 11, "", Some(Transport::UnknownCoding)),
+    ] {
+        let response = coded(coding, body, length).await;
+        let collected = response.body_bounded(ByteCount(limit), idle).await;
+        let ended = match collected.end {
+            End::Whole => None,
+            End::Cut(failure) => Some(failure.transport),
+            End::OverLimit => panic!("within the limit"),
+        };
+        assert_eq!(
+            (&*collected.bytes, ended),
+            (read.as_bytes(), end),
+            "{coding}"
+        );
+    }
+    let response = coded("gzip", GZIP, len).await;
+    let collected = response.body_bounded(ByteCount(10), idle).await;
+    assert_eq!(collected.bytes, "{\"ok\":true");
+    assert_eq!(collected.end, End::OverLimit);
 }
