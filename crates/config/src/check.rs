@@ -1,5 +1,6 @@
 //! From the file as typed to what it means.
 
+mod caller;
 mod provider;
 mod route;
 mod server;
@@ -58,7 +59,11 @@ impl<'a> Check<'a> {
         version: u64,
     ) -> Result<Snapshot, Faults> {
         let top = FieldPath::default();
-        let server = self.server(&top.field("server"), &raw.server.unwrap_or_default());
+        let open = raw
+            .callers
+            .as_ref()
+            .is_some_and(|callers| !callers.is_empty());
+        let server = self.server(&top.field("server"), &raw.server.unwrap_or_default(), open);
         let limits = self.limits(&top.field("limits"), &raw.limits.unwrap_or_default());
         let session = self.session(&top.field("session"), &raw.session.unwrap_or_default());
         let stations = self.providers(
@@ -73,6 +78,11 @@ impl<'a> Check<'a> {
             &stations,
             defaults,
         );
+        let names: Vec<String> = stations.keys().cloned().collect();
+        let callers = raw.callers.unwrap_or_default();
+        let callers = self.callers(&top.field("callers"), callers, &routes, &names);
+        let prices = raw.prices.unwrap_or_default();
+        let prices = self.prices(&top.field("prices"), prices, &stations);
         if !self.faults.is_empty() {
             self.faults.sort();
             return Err(self.faults);
@@ -106,6 +116,8 @@ impl<'a> Check<'a> {
             routes,
             channels,
             defaults,
+            callers,
+            prices,
         })
     }
 

@@ -292,6 +292,36 @@ pub enum Problem {
         /// The kinds.
         accepted: Vec<&'static str>,
     },
+    /// Nothing of that name.
+    #[error("nothing is called {}{}", shown(.name), accepts_names(.nearest.as_deref(), .accepted))]
+    UnknownName {
+        /// The name.
+        name: String,
+        /// What was most likely meant.
+        nearest: Option<String>,
+        /// The names there are.
+        accepted: Vec<String>,
+    },
+    /// A caller's key that another caller has.
+    #[error("caller {} has this key already", shown(.owner))]
+    KeyTaken {
+        /// The other caller.
+        owner: String,
+    },
+    /// A caller's key that could be guessed.
+    #[error(
+        "too short to be a key; expected at least {least} characters, as `backstop keys new` makes them"
+    )]
+    KeyTooShort {
+        /// The fewest characters.
+        least: usize,
+    },
+    /// A caller's key in the file itself.
+    #[error("a key cannot stand in the file itself; expected {accepted}")]
+    KeyInFile {
+        /// What would be accepted.
+        accepted: &'static str,
+    },
     /// A key that the provider does not have.
     #[error(
         "{provider} has no key called {}{}",
@@ -374,8 +404,8 @@ pub enum Problem {
     BadListen,
     /// An address that others can reach, while callers need no key.
     #[error(
-        "callers need no key yet, so only this machine may reach the gateway; expected a loopback \
-         address such as \"127.0.0.1:8080\" or \"[::1]:8080\""
+        "without callers anyone who reaches the gateway may ask, so only this machine may; expected \
+         a loopback address such as \"127.0.0.1:8080\" or \"[::1]:8080\", or callers.<name>"
     )]
     OpenToOthers,
     /// A number outside its range.
@@ -463,10 +493,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("port", "the port is part of server.listen"),
     ("host", "the host is part of server.listen"),
     ("model_list", "models are routes.<name>"),
-    (
-        "caller_keys",
-        "keys for callers are not there yet: the gateway listens on loopback only",
-    ),
+    ("caller_keys", "keys for callers are callers.<name>.keys[]"),
 ];
 
 /// The candidate that a typist most likely meant; `None` when none is near.

@@ -4,11 +4,13 @@
 //! is the checked stage's to say. The doc of each field is the reference: meaning, unit, default.
 
 mod amount;
+mod caller;
 mod short;
 
 use std::collections::BTreeMap;
 
 pub(crate) use amount::{Millis, Size, Span, Whole};
+pub(crate) use caller::{RawCaller, RawMay, RawPrice};
 use serde::Deserialize;
 pub(crate) use short::{RawChannelEntry, RawCommit, RawKeyEntry, RawRouteEntry, RawWindow};
 
@@ -31,6 +33,10 @@ pub(crate) struct Raw {
     pub(crate) defaults: Option<RawBounds>,
     /// The names callers may put in `model`, beside `provider/model`.
     pub(crate) routes: Option<BTreeMap<String, RawRouteEntry>>,
+    /// Who may ask. Without any, everybody on this machine may, and nobody else.
+    pub(crate) callers: Option<BTreeMap<String, RawCaller>>,
+    /// What models cost, by `"provider/model"`: for budgets and the ledger.
+    pub(crate) prices: Option<BTreeMap<String, RawPrice>>,
 }
 
 /// `server`.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use backstop_admission::{Price, Register};
 use backstop_policy::{Channel, CommitChoice, Lossy, OnRefusal, Route, RouteLimits, single};
 use backstop_providers::Provider;
 use backstop_units::{ByteCount, ChannelId, GroupName, ModelName, ProviderId, RouteName};
@@ -36,6 +37,10 @@ pub struct Snapshot {
     pub providers: HashMap<ProviderId, Arc<Provider>>,
     /// The configured routes by name.
     pub routes: HashMap<RouteName, Arc<Route>>,
+    /// Who may ask; empty when everybody on this machine may.
+    pub callers: Register,
+    /// What models cost, by `provider/model`.
+    pub prices: HashMap<String, Price>,
     /// For each provider, the channel that any of its models gets when no route says more.
     pub(crate) patterns: HashMap<ProviderId, Arc<Channel>>,
     /// Every channel of a route, once.

@@ -65,6 +65,15 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// As [`resolve`](Self::resolve), for what may not stand in the file itself.
+    pub(crate) fn reference(&self, typed: &str, accepted: &'static str) -> Result<String, Problem> {
+        match reference(typed)? {
+            Reference::Literal("") => Err(Problem::Empty { accepted }),
+            Reference::Literal(_) => Err(Problem::KeyInFile { accepted }),
+            _ => self.resolve(typed, accepted),
+        }
+    }
+
     fn contents(&self, path: &Path) -> Result<String, Problem> {
         let file = self.folder.join(path);
         match self.sources.file(&file) {

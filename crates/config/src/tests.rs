@@ -1,6 +1,7 @@
 //! Whole configurations: those we ship, those that are refused, what a snapshot answers.
 
 mod bad;
+mod callers;
 mod good;
 mod shown;
 

@@ -65,6 +65,10 @@ plain_name! {
     ProviderId
 }
 plain_name! {
+    /// A caller as the operator named it: whoever holds a virtual key.
+    CallerName
+}
+plain_name! {
     /// A model as its provider names it, such as `gpt-4o`. May itself hold slashes.
     ModelName
 }

@@ -24,6 +24,8 @@ mod secret;
 
 pub use amount::{ByteCount, MicroUsd, Tokens};
 pub use chance::{Roll, RollError};
-pub use id::{ChannelId, GroupName, KeyId, ModelName, ProviderId, RequestId, RouteName};
+pub use id::{
+    CallerName, ChannelId, GroupName, KeyId, ModelName, ProviderId, RequestId, RouteName,
+};
 pub use moment::Moment;
 pub use secret::Secret;

@@ -22,9 +22,10 @@ const MOST_TOKENS: u64 = 1_000_000;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Check<'_> {
-    pub(super) fn server(&mut self, at: &FieldPath, raw: &RawServer) -> ServerParams {
+    /// `open` when callers need a key, so that others may reach the gateway too.
+    pub(super) fn server(&mut self, at: &FieldPath, raw: &RawServer, open: bool) -> ServerParams {
         let default = ServerParams::default();
-        let listen = raw.listen.as_deref().map(listen);
+        let listen = raw.listen.as_deref().map(|typed| listen(typed, open));
         let listen = listen.and_then(|address| self.take(&at.field("listen"), address));
         let bounds = (MILLI, DAY);
         ServerParams {
@@ -209,23 +210,20 @@ impl Check<'_> {
     }
 }
 
-/// An address to listen on that only this machine can reach.
-fn listen(typed: &str) -> Result<SocketAddr, Problem> {
+/// An address to listen on; one that others can reach only where `open`.
+fn listen(typed: &str, open: bool) -> Result<SocketAddr, Problem> {
     let typed = typed.trim();
-    let numeric = match typed.strip_prefix("localhost:") {
-        Some(port) => format!("127.0.0.1:{port}"),
-        None => typed.to_owned(),
+    let numeric = if let Some(port) = typed.strip_prefix("localhost:") {
+        format!("127.0.0.1:{port}")
+    } else if let Some(port) = typed.strip_prefix("*:").or_else(|| typed.strip_prefix(':')) {
+        // Every interface, as elsewhere.
+        format!("0.0.0.0:{port}")
+    } else {
+        typed.to_owned()
     };
-    let address: SocketAddr = match numeric.parse() {
-        Ok(address) => address,
-        // `:8080` and `*:8080` mean every interface elsewhere.
-        Err(_) if typed.starts_with(':') || typed.starts_with("*:") => {
-            return Err(Problem::OpenToOthers);
-        }
-        Err(_) => return Err(Problem::BadListen),
-    };
+    let address: SocketAddr = numeric.parse().map_err(|_| Problem::BadListen)?;
     let ip: IpAddr = address.ip().to_canonical();
-    if ip.is_loopback() {
+    if open || ip.is_loopback() {
         Ok(address)
     } else {
         Err(Problem::OpenToOthers)

@@ -45,6 +45,8 @@ fn the_reference_names_every_field_of_the_schema() {
         "[routes.r]\ngroups = [{ channels = [{ zzz = 1 }] }]",
         "[routes.r]\nsubstitutions = [{ zzz = 1 }]",
         "[routes.r]\ncommit = { zzz = 1 }",
+        "[callers.c]\nzzz = 1",
+        "[prices.p]\nzzz = 1",
     ];
     let mut fields = HashSet::new();
     for text in tables {
