@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use backstop_providers::Provider;
-use backstop_units::{ChannelId, KeyId, ProviderId, RouteName, Secret};
+use backstop_providers::{Credential, Provider, Setting};
+use backstop_units::{ChannelId, KeyId, ProviderId, RouteName};
 
 use crate::Snapshot;
 
@@ -49,18 +49,18 @@ impl<T> Delta<T> {
 pub fn diff(old: &Snapshot, new: &Snapshot) -> Diff {
     Diff {
         providers: delta(&old.providers, &new.providers, same_provider),
-        keys: delta(&keys(old), &keys(new), |a, b| a.is(b.expose())),
+        keys: delta(&keys(old), &keys(new), |a, b| a.is(b)),
         channels: delta(&old.channels, &new.channels, same_settings),
         routes: delta(&old.routes, &new.routes, same_settings),
     }
 }
 
-fn keys(snapshot: &Snapshot) -> HashMap<KeyId, &Secret> {
+fn keys(snapshot: &Snapshot) -> HashMap<KeyId, &Credential> {
     snapshot
         .providers
         .values()
         .flat_map(|provider| provider.keys())
-        .map(|(id, secret)| (id.clone(), secret))
+        .map(|(id, credential)| (id.clone(), credential))
         .collect()
 }
 
@@ -76,9 +76,12 @@ fn same_provider(a: &Arc<Provider>, b: &Arc<Provider>) -> bool {
         && a.dialects().eq(b.dialects())
         && a.family() == b.family()
         && a.extra_headers() == b.extra_headers()
+        && Setting::ALL
+            .iter()
+            .all(|&setting| a.setting(setting) == b.setting(setting))
         && a.keys().count() == b.keys().count()
         && a.keys()
-            .all(|(id, secret)| b.secret(id).is_some_and(|other| other.is(secret.expose())))
+            .all(|(id, key)| b.credential(id).is_some_and(|other| other.is(key)))
 }
 
 fn delta<K: Clone + Eq + Hash + Ord, V>(

@@ -363,6 +363,26 @@ pub enum Problem {
         /// The variable that would be taken without `keys`.
         variable: Option<&'static str>,
     },
+    /// A key in a form that the kind has no use for.
+    #[error("{kind} has no keys of this form; expected {}", .accepted.join(" or "))]
+    KeyFormUnfit {
+        /// The kind of provider.
+        kind: &'static str,
+        /// The fields of a key that may stand here.
+        accepted: Vec<&'static str>,
+    },
+    /// A setting that the kind has no use for.
+    #[error("{kind} has no use for this")]
+    SettingUnfit {
+        /// The kind of provider.
+        kind: &'static str,
+    },
+    /// A setting that can stand in no address.
+    #[error("not usable in an address; expected {accepted}")]
+    BadSetting {
+        /// What would be accepted.
+        accepted: &'static str,
+    },
     /// An address, header or the like that `providers` refuses.
     #[error("{0}")]
     Provider(#[from] backstop_providers::Error),

@@ -116,6 +116,12 @@ pub(crate) struct RawProvider {
     pub(crate) base_url: Option<String>,
     /// `custom` only: the known provider whose wire it speaks. Default `"openai"`-compatible.
     pub(crate) resembles: Option<String>,
+    /// `vertex` only: the cloud project that pays. Default: that of the first key's credentials
+    /// file, else `GOOGLE_CLOUD_PROJECT`. May be `env.NAME`.
+    pub(crate) project: Option<String>,
+    /// `vertex` only: where the cloud computes, such as `us-central1`, or `global`. Default:
+    /// `GOOGLE_CLOUD_LOCATION`. May be `env.NAME`.
+    pub(crate) location: Option<String>,
     /// Plain `http://` to a host outside is refused unless this is true. Default false.
     pub(crate) allow_plain_http: Option<bool>,
     /// The keys. Default: the kind's well-known variable, such as `OPENAI_API_KEY`. Kinds that
@@ -144,12 +150,33 @@ pub(crate) struct RawProvider {
 pub(crate) struct RawKey {
     /// The name in trails and logs. Default `<provider>-key-<n>`, from 1.
     pub(crate) name: Option<String>,
-    /// The key: `env.NAME`, `file.PATH`, or the value itself. Required.
+    /// The key: `env.NAME`, `file.PATH`, or the value itself. Required, unless it is written in
+    /// another form.
     pub(crate) value: Option<String>,
+    /// `vertex` only, in place of `value`: `file.PATH` of a Google credentials file, of a service
+    /// account or a person (`gcloud auth application-default login`).
+    pub(crate) service_account: Option<String>,
+    /// `azure` only, in place of `value`: an application registered with Microsoft Entra.
+    pub(crate) entra: Option<RawEntra>,
     /// The models it may be used for. Default `["*"]`, all.
     pub(crate) models: Option<Vec<String>>,
     /// Its share among the keys. Default 1; 0 drains it.
     pub(crate) weight: Option<f64>,
+}
+
+/// `providers.<name>.keys[].entra`. Values may be `env.NAME` or `file.PATH`.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawEntra {
+    /// The directory: its id or its domain. Required.
+    pub(crate) tenant: Option<String>,
+    /// The application's id. Required.
+    pub(crate) client_id: Option<String>,
+    /// The application's secret. Required.
+    pub(crate) client_secret: Option<String>,
+    /// Where tokens are had. Default `https://login.microsoftonline.com`; other clouds have their
+    /// own.
+    pub(crate) authority: Option<String>,
 }
 
 /// `providers.<name>.network_config`.

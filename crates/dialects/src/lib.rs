@@ -46,7 +46,7 @@ pub use answer::{AnswerFacts, Malformed, inspect_answer};
 pub use dialect::{Dialect, capabilities, capabilities_between};
 pub use envelope::{BadRequest, Envelope, Fallback, Replay, read_envelope};
 pub use error::{CallerError, ProviderError, error_body, error_event, error_type, read_error};
-pub use splice::{Edits, add_member, splice_request};
+pub use splice::{Edits, add_member, remove_member, splice_request};
 pub use stream::{Reading, StreamReader, StreamWriter};
 pub use translate::{
     Loss, Stamp, Unsupported, WriteOptions, Written, read_answer, read_request, write_answer,

@@ -143,6 +143,51 @@ pub fn add_member(body: &[u8], name: &str, value: &[u8]) -> Option<Vec<u8>> {
     Some(grown)
 }
 
+/// `body` without the members of that name in its top-level object; every other byte stays, but for
+/// the commas that set them off. `None` when the body is not a JSON object.
+///
+/// ```
+/// use backstop_dialects::remove_member;
+///
+/// let body = remove_member(br#"{"model":"m", "n": 1.0}"#, "model");
+/// assert_eq!(body.as_deref(), Some(br#"{"n": 1.0}"#.as_slice()));
+/// ```
+#[must_use]
+pub fn remove_member(body: &[u8], name: &str) -> Option<Vec<u8>> {
+    let mut scanner = Scanner::over(body).ok()?;
+    if scanner.peek().ok()? != Kind::Object {
+        return None;
+    }
+    // Until a member stays, those that go take the comma behind them along; later the one before.
+    let mut opening: Option<Range<usize>> = None;
+    let mut later: Vec<Range<usize>> = Vec::new();
+    let mut kept = false;
+    scanner
+        .object(|inside, member| {
+            inside.skip()?;
+            match (member.is(name), &mut opening) {
+                (false, Some(first)) if !kept => first.end = member.at,
+                (true, Some(first)) if !kept => first.end = inside.at(),
+                (true, _) if !kept => opening = Some(member.at..inside.at()),
+                (true, _) => later.push(member.comma.unwrap_or(member.at)..inside.at()),
+                (false, _) => {}
+            }
+            kept |= !member.is(name);
+            Ok::<(), Fault>(())
+        })
+        .ok()?;
+    scanner.finish().ok()?;
+
+    let mut left = Vec::with_capacity(body.len());
+    let mut done = 0;
+    for span in opening.into_iter().chain(later) {
+        left.extend_from_slice(&body[done..span.start]);
+        done = span.end;
+    }
+    left.extend_from_slice(&body[done..]);
+    Some(left)
+}
+
 fn quoted(text: &str) -> String {
     serde_json::to_string(text).expect("a string always has a JSON spelling")
 }
@@ -241,6 +286,25 @@ mod tests {
         ] {
             let grown = add_member(body.as_bytes(), "x", b"7");
             assert_eq!(grown.as_deref(), expected.map(str::as_bytes), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_member_is_taken_out() {
+        for (body, expected) in [
+            ("{}", Some("{}")),
+            (r#"{"x":1}"#, Some("{}")),
+            (r#" {"x" : 1 , "a":2 } "#, Some(r#" {"a":2 } "#)),
+            (r#"{"a":1.0,"x":{"x":1},"b":2}"#, Some(r#"{"a":1.0,"b":2}"#)),
+            (r#"{"a":1 , "x":2}"#, Some(r#"{"a":1 }"#)),
+            (r#"{"x":1,"x":2,"a":3,"\u0078":4}"#, Some(r#"{"a":3}"#)),
+            (r#"{"a":{"x":1}}"#, Some(r#"{"a":{"x":1}}"#)),
+            ("[]", None),
+            ("{", None),
+            ("{} x", None),
+        ] {
+            let left = remove_member(body.as_bytes(), "x");
+            assert_eq!(left.as_deref(), expected.map(str::as_bytes), "{body}");
         }
     }
 

@@ -4,11 +4,12 @@ use std::fmt;
 
 use backstop_classifier::Family;
 use backstop_dialects::Dialect;
+use backstop_units::ModelName;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 
-use crate::{Call, Error, Provider};
+use crate::{Call, Error, KeyForm, Needed, Provider, Setting};
 
 /// What we call ourselves.
 const OURS: HeaderValue = HeaderValue::from_static(concat!("backstop/", env!("CARGO_PKG_VERSION")));
@@ -25,6 +26,8 @@ pub enum Signature {
     Bearer,
     /// The key alone in a header of the provider's own, such as `x-api-key`.
     Header(&'static str),
+    /// `Authorization: Bearer <token>`, the token a short-lived one that is fetched.
+    Token,
 }
 
 /// What a kind of provider says about its wire. Quirks are answers here, never a match on a name
@@ -32,6 +35,11 @@ pub enum Signature {
 pub trait Adapter: Send + Sync + fmt::Debug {
     /// The wire shape of its requests and answers.
     fn dialect(&self) -> Dialect;
+
+    /// The wire shape for one of its models, where the model decides.
+    fn dialect_of(&self, _model: &ModelName) -> Dialect {
+        self.dialect()
+    }
 
     /// Whose table of failures is read first.
     fn family(&self) -> Family;
@@ -41,8 +49,29 @@ pub trait Adapter: Send + Sync + fmt::Debug {
 
     /// The path of this call below the version, with its query, where it depends on the call; `None`
     /// where it is [`path`](Self::path).
-    fn call_path(&self, _call: &Call<'_>) -> Option<String> {
+    fn call_path(&self, _provider: &Provider, _call: &Call<'_>) -> Option<String> {
         None
+    }
+
+    /// The body of this call, where it is not the dialect's own to the letter. Spliced, never
+    /// taken apart.
+    fn body(&self, call: &Call<'_>) -> Bytes {
+        call.body.clone()
+    }
+
+    /// What it needs to know besides address and keys.
+    fn needs(&self) -> &'static [Needed] {
+        &[]
+    }
+
+    /// Its public address, where that depends on what is known of the account.
+    fn base_url(&self, _settings: &[(Setting, String)]) -> Option<String> {
+        None
+    }
+
+    /// The forms in which its keys can be written; the first is that of its well-known variable.
+    fn key_forms(&self) -> &'static [KeyForm] {
+        &[KeyForm::Value]
     }
 
     /// The further dialects it speaks, each with its path. A caller who speaks one of them is
@@ -105,9 +134,9 @@ pub trait Adapter: Send + Sync + fmt::Debug {
             headers.insert(name, value);
         }
 
-        let mut request = Request::new(call.body.clone());
+        let mut request = Request::new(self.body(call));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = match self.call_path(call) {
+        *request.uri_mut() = match self.call_path(provider, call) {
             Some(path) => provider.address().join(self.version(), &path)?,
             None => provider.target_in(call.dialect).clone(),
         };
@@ -134,8 +163,12 @@ pub trait Adapter: Send + Sync + fmt::Debug {
                 })
             };
         };
-        let (name, value) = match self.signature() {
-            Signature::Bearer => (
+        let signature = match self.signature() {
+            _ if call.is_token => Signature::Token,
+            own => own,
+        };
+        let (name, value) = match signature {
+            Signature::Bearer | Signature::Token => (
                 AUTHORIZATION,
                 HeaderValue::from_maybe_shared(Bytes::from(
                     ["Bearer ", key.expose()].concat().into_bytes(),

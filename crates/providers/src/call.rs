@@ -16,6 +16,9 @@ pub struct Call<'a> {
     pub dialect: Option<Dialect>,
     /// The key chosen for this attempt; `None` for a keyless provider.
     pub key: Option<&'a Secret>,
+    /// Whether the key is a short-lived token: it goes out as a bearer, wherever the provider's
+    /// other keys go.
+    pub is_token: bool,
     /// Goes out as `x-request-id`, so that layers can be matched end to end.
     pub request_id: &'a RequestId,
     /// Goes out as `x-backstop-attempt`. Counts from 1 over all channels of the request.
@@ -35,6 +38,7 @@ impl<'a> Call<'a> {
             body,
             dialect: None,
             key: None,
+            is_token: false,
             request_id,
             attempt: 1,
             stream: false,

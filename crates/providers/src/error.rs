@@ -38,6 +38,33 @@ pub enum Error {
         /// Who would have been called.
         provider: ProviderId,
     },
+    /// Not a credentials file of Google's.
+    #[error(
+        "not a Google credentials file; expected file.PATH of one, JSON with \"type\": \
+         \"service_account\" or \"authorized_user\""
+    )]
+    GoogleFile,
+    /// A credentials file that leads elsewhere for its tokens.
+    #[error(
+        "this type of Google credentials file is not understood; expected \"service_account\" or \
+         \"authorized_user\""
+    )]
+    GoogleFileType,
+    /// A credentials file without something that is needed.
+    #[error("the Google credentials file has no {field}")]
+    GoogleFileField {
+        /// What is missing.
+        field: &'static str,
+    },
+    /// The private key of a service account is none.
+    #[error("the private_key of the Google credentials file is no RSA key in PEM")]
+    PrivateKeyUnfit,
+    /// Where tokens are asked for is no address that a secret may go to.
+    #[error("tokens are asked for at an https:// address, or at a host inside")]
+    TokenAddress,
+    /// Not a directory of Entra's.
+    #[error("a tenant is the id of a directory, or its domain")]
+    EntraTenant,
     /// The request id holds bytes that no header may carry.
     #[error("the request id holds characters that no header may carry")]
     RequestId,

@@ -11,8 +11,8 @@ use std::fmt::Write as _;
 use backstop_classifier::Family;
 use backstop_dialects::Dialect;
 
-use crate::Call;
 use crate::adapter::{Adapter, Signature};
+use crate::{Call, Provider};
 
 /// The Gemini API, or a server that resembles it.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Adapter for Gemini {
         "/models"
     }
 
-    fn call_path(&self, call: &Call<'_>) -> Option<String> {
+    fn call_path(&self, _provider: &Provider, call: &Call<'_>) -> Option<String> {
         let model = call.model.as_str();
         // A resource name such as `tunedModels/x` stands as it is.
         let whole = ["models/", "tunedModels/"];
@@ -59,7 +59,7 @@ impl Adapter for Gemini {
 }
 
 /// Percent-encodes what has a meaning of its own in a path, but for slashes (RFC 3986, 2.3).
-fn encode(text: &str, path: &mut String) {
+pub(crate) fn encode(text: &str, path: &mut String) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~/@".contains(&byte) {
             path.push(char::from(byte));
@@ -71,13 +71,16 @@ fn encode(text: &str, path: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use backstop_units::{ModelName, RequestId};
+    use backstop_units::{ModelName, ProviderId, RequestId};
     use bytes::Bytes;
 
     use super::*;
+    use crate::row;
 
     #[test]
     fn model_method_and_stream_stand_in_the_path() {
+        let row = row("gemini").expect("a known row");
+        let gemini = Provider::new(ProviderId::new("gemini"), row).expect("a public address");
         for (model, stream, path) in [
             (
                 "gemini-2.5-flash",
@@ -106,7 +109,7 @@ mod tests {
                 stream,
                 ..Call::new(&model, Bytes::new(), &id)
             };
-            assert_eq!(Gemini.call_path(&call).as_deref(), Some(path));
+            assert_eq!(Gemini.call_path(&gemini, &call).as_deref(), Some(path));
         }
     }
 }

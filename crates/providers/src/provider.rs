@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use backstop_classifier::Family;
 use backstop_dialects::Dialect;
-use backstop_units::{KeyId, ProviderId, Secret};
+use backstop_units::{KeyId, ModelName, ProviderId, Secret};
 use bytes::Bytes;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE,
@@ -12,7 +12,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, Request, Uri};
 
-use crate::{Adapter, Address, Call, Error, Row};
+use crate::{Adapter, Address, Call, Credential, Error, Row, Setting};
 
 /// One API account family, ready to be called. Immutable; shared by every request.
 #[derive(Debug, Clone)]
@@ -26,7 +26,8 @@ pub struct Provider {
     target: Uri,
     /// Where they go in its further dialects.
     also: Vec<(Dialect, Uri)>,
-    keys: HashMap<KeyId, Secret>,
+    keys: HashMap<KeyId, Credential>,
+    settings: Vec<(Setting, String)>,
     extra_headers: HeaderMap,
 }
 
@@ -56,6 +57,7 @@ impl Provider {
             target,
             also,
             keys: HashMap::new(),
+            settings: Vec::new(),
             extra_headers: HeaderMap::new(),
         })
     }
@@ -73,8 +75,15 @@ impl Provider {
 
     /// The same with these keys.
     #[must_use]
-    pub fn with_keys(mut self, keys: HashMap<KeyId, Secret>) -> Self {
+    pub fn with_keys(mut self, keys: HashMap<KeyId, Credential>) -> Self {
         self.keys = keys;
+        self
+    }
+
+    /// The same with what an operator says about the account.
+    #[must_use]
+    pub fn with_settings(mut self, settings: Vec<(Setting, String)>) -> Self {
+        self.settings = settings;
         self
     }
 
@@ -128,26 +137,32 @@ impl Provider {
         self.adapter.dialect()
     }
 
-    /// The wire shape in which it serves a caller who speaks `caller`: the same where it speaks it
-    /// too, so that nothing needs translation, else its first.
+    /// The wire shape of one of its models, where the caller's is none of its own.
+    #[must_use]
+    pub fn dialect_of(&self, model: &ModelName) -> Dialect {
+        self.adapter.dialect_of(model)
+    }
+
+    /// The wire shape in which `model` serves a caller who speaks `caller`: the same where the
+    /// provider speaks it too, so that nothing needs translation, else the model's own.
     ///
     /// ```
     /// use backstop_dialects::Dialect;
     /// use backstop_providers::{Provider, row};
-    /// use backstop_units::ProviderId;
+    /// use backstop_units::{ModelName, ProviderId};
     ///
     /// let openai = Provider::new(ProviderId::new("openai"), row("openai").expect("a known kind"))?;
-    /// let spoken = |caller| openai.dialect_for(caller);
+    /// let spoken = |caller| openai.dialect_for(caller, &ModelName::new("gpt-4o"));
     /// assert_eq!(spoken(Dialect::OpenAiResponses), Dialect::OpenAiResponses);
     /// assert_eq!(spoken(Dialect::AnthropicMessages), Dialect::OpenAiChat);
     /// # Ok::<(), backstop_providers::Error>(())
     /// ```
     #[must_use]
-    pub fn dialect_for(&self, caller: Dialect) -> Dialect {
+    pub fn dialect_for(&self, caller: Dialect, model: &ModelName) -> Dialect {
         if self.also.iter().any(|(also, _)| *also == caller) {
             caller
         } else {
-            self.dialect()
+            self.dialect_of(model)
         }
     }
 
@@ -175,15 +190,28 @@ impl Provider {
         self.row.keyless && self.keys.is_empty()
     }
 
-    /// The value of a key, for the attempt that presents it.
+    /// What a key is made of.
     #[must_use]
-    pub fn secret(&self, key: &KeyId) -> Option<&Secret> {
+    pub fn credential(&self, key: &KeyId) -> Option<&Credential> {
         self.keys.get(key)
     }
 
+    /// The value of a key, for the attempt that presents it; `None` for one whose tokens are
+    /// fetched.
+    #[must_use]
+    pub fn secret(&self, key: &KeyId) -> Option<&Secret> {
+        self.keys.get(key)?.plain()
+    }
+
     /// Its keys, in no order.
-    pub fn keys(&self) -> impl Iterator<Item = (&KeyId, &Secret)> {
+    pub fn keys(&self) -> impl Iterator<Item = (&KeyId, &Credential)> {
         self.keys.iter()
+    }
+
+    /// What an operator says about the account.
+    #[must_use]
+    pub fn setting(&self, setting: Setting) -> Option<&str> {
+        crate::setting::said(&self.settings, setting)
     }
 
     /// The headers that go out with every request.

@@ -7,6 +7,7 @@ use crate::anthropic::Anthropic;
 use crate::cohere::Cohere;
 use crate::gemini::Gemini;
 use crate::openai::{Compatible, OpenAi, RESPONSES};
+use crate::vertex::Vertex;
 
 /// What is known of a provider before an operator says anything.
 #[derive(Debug)]
@@ -100,6 +101,15 @@ static ROWS: &[Row] = &[
         "GEMINI_BASE_URL",
         &Gemini,
     ),
+    Row {
+        kind: "vertex",
+        // By location.
+        base_url: None,
+        key_variable: Some("GOOGLE_APPLICATION_CREDENTIALS"),
+        base_url_variable: Some("VERTEX_BASE_URL"),
+        keyless: false,
+        adapter: &Vertex,
+    },
     hosted(
         "cohere",
         "https://api.cohere.com/v2",

@@ -18,7 +18,7 @@ use backstop_policy::{Action, Channel, CommitChoice, Ending, Event, Lossy};
 use backstop_providers::Provider;
 use backstop_state::{ChannelCell, ChannelParams, Minted};
 use backstop_stream::{CommitRule, HoldLimits, Relay, Window};
-use backstop_units::{KeyId, Moment};
+use backstop_units::{KeyId, ModelName, Moment};
 use bytes::Bytes;
 use http::{HeaderMap, Response};
 use tokio::time::sleep_until;
@@ -49,9 +49,10 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// The dialect in which `provider` is spoken to: the caller's own where it speaks that.
-    fn spoken_by(&self, provider: &Provider) -> Dialect {
-        provider.dialect_for(self.dialect)
+    /// The dialect in which `provider` is spoken to about `model`: the caller's own where it speaks
+    /// that.
+    fn spoken_by(&self, provider: &Provider, model: &ModelName) -> Dialect {
+        provider.dialect_for(self.dialect, model)
     }
 
     /// How the request is written in another dialect.
@@ -387,7 +388,7 @@ impl Drive {
             .providers
             .get(&kept.channel.provider)?;
         Some(Kept {
-            dialect: self.request.spoken_by(provider),
+            dialect: self.request.spoken_by(provider, &kept.channel.model),
             body: &kept.body,
             scrubber: kept.scrubber(provider),
         })

@@ -198,8 +198,9 @@ where
 /// Whether the caller's dialect is spoken to any channel of the plan.
 fn plan_speaks(snapshot: &Snapshot, plan: &Plan, caller: Dialect) -> bool {
     plan.candidates.iter().any(|candidate| {
-        let provider = snapshot.providers.get(&candidate.channel.provider);
-        provider.is_some_and(|provider| provider.dialect_for(caller) == caller)
+        let channel = &candidate.channel;
+        let provider = snapshot.providers.get(&channel.provider);
+        provider.is_some_and(|provider| provider.dialect_for(caller, &channel.model) == caller)
     })
 }
 

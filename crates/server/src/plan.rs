@@ -41,7 +41,7 @@ pub fn plan_for(snapshot: &Snapshot, route: &Route, asked: &PlanAsk<'_>) -> Plan
         let Some(provider) = snapshot.providers.get(&channel.provider) else {
             return channel.contract;
         };
-        let spoken = provider.dialect_for(asked.dialect);
+        let spoken = provider.dialect_for(asked.dialect, &channel.model);
         let carried = capabilities_between(asked.dialect, spoken);
         let carried = if home.is_none_or(|home| *home == channel.provider) {
             carried
@@ -82,11 +82,14 @@ fn home<'s>(snapshot: &Snapshot, route: &'s Route, asked: &PlanAsk<'_>) -> Optio
         return None;
     }
     let channels = route.groups.iter().flat_map(|group| &group.channels);
-    let speaks = |provider: &ProviderId| {
-        let provider = snapshot.providers.get(provider);
-        provider.is_some_and(|provider| provider.dialect_for(asked.dialect) == asked.dialect)
+    let speaks = |channel: &Channel| {
+        let provider = snapshot.providers.get(&channel.provider);
+        provider.is_some_and(|provider| {
+            provider.dialect_for(asked.dialect, &channel.model) == asked.dialect
+        })
     };
     channels
+        .map(|channel| &**channel)
+        .find(|channel| speaks(channel))
         .map(|channel| &channel.provider)
-        .find(|provider| speaks(provider))
 }

@@ -11,7 +11,7 @@ use backstop_chat::{Capabilities, Need};
 use backstop_dialects::{Dialect, capabilities};
 use backstop_keypool::Pool;
 use backstop_policy::Channel;
-use backstop_providers::{Address, Provider, Row, may_be_configured, row, rows};
+use backstop_providers::{Adapter, Address, Provider, Row, Setting, may_be_configured, row, rows};
 use backstop_units::{ChannelId, ModelName, ProviderId, Tokens};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -60,14 +60,16 @@ impl Check<'_> {
         let id = ProviderId::new(name);
         let row = self.kind(at, name, raw.kind.as_deref())?;
         let like = self.resembles(at, row, raw.resembles.as_deref());
-        let address = self.address(at, row, raw, listen);
-        let keys = self.keys(&at.field("keys"), &id, row, raw.keys.as_deref());
+        let adapter = like.unwrap_or(row).adapter;
+        let keys = self.keys(&at.field("keys"), &id, row, adapter, raw.keys.as_deref());
+        let settings = self.settings(at, row, adapter, raw, keys.as_ref());
+        let address = self.address(at, row, raw, &settings, listen);
         let headers = self.headers(&at.field("extra_headers"), raw.extra_headers.as_ref());
         let network = raw.network_config.as_ref();
         let retry = self.retry(&at.field("network_config"), network);
         let clocks = self.clocks(&at.field("timeouts"), raw.timeouts.as_ref());
         let breaker = self.breaker(&at.field("breaker"), raw.breaker.as_ref());
-        let dialect = like.unwrap_or(row).adapter.dialect();
+        let dialect = adapter.dialect();
         let mut contract = capabilities(dialect);
         contract.context_window = self.window(&at.field("context_window"), raw.context_window);
         let contract = self.narrow(&at.field("contract"), dialect, contract, raw.contract);
@@ -75,14 +77,17 @@ impl Check<'_> {
             return None;
         }
 
-        let Keys { pool, secrets } = keys?;
+        let Keys {
+            pool, credentials, ..
+        } = keys?;
         let provider = Provider::at(id.clone(), row, address?).and_then(|provider| match like {
             Some(like) => provider.resembling(like),
             None => Ok(provider),
         });
         let provider = self
             .take(&at.field("base_url"), provider.map_err(Problem::from))?
-            .with_keys(secrets)
+            .with_keys(credentials)
+            .with_settings(settings)
             .with_extra_headers(headers);
         let holds = network.and_then(|network| network.hold_refused_keys);
         let pool = match holds {
@@ -139,12 +144,19 @@ impl Check<'_> {
         at: &FieldPath,
         row: &Row,
         raw: &RawProvider,
+        settings: &[(Setting, String)],
         listen: SocketAddr,
     ) -> Option<Address> {
         let at = at.field("base_url");
-        let typed = match (&raw.base_url, row.base_url) {
+        let own = || {
+            let own = row.adapter.base_url(settings);
+            own.or_else(|| row.base_url.map(str::to_owned))
+        };
+        let typed = match (&raw.base_url, own()) {
             (Some(typed), _) => self.resolver.resolve(typed, "an address"),
-            (None, Some(own)) => Ok(own.to_owned()),
+            (None, Some(own)) => Ok(own),
+            // What is missing for an address of its own was said.
+            (None, None) if !row.adapter.needs().is_empty() => return None,
             (None, None) => {
                 Err(backstop_providers::Error::AddressMissing { kind: row.kind }.into())
             }
@@ -161,6 +173,52 @@ impl Check<'_> {
             Ok(address)
         });
         self.take(&at, address)
+    }
+
+    /// What the kind needs to know besides address and keys: as typed, else as a key's credentials
+    /// or the well-known variable say.
+    fn settings(
+        &mut self,
+        at: &FieldPath,
+        row: &Row,
+        adapter: &dyn Adapter,
+        raw: &RawProvider,
+        keys: Option<&Keys>,
+    ) -> Vec<(Setting, String)> {
+        let typed = |setting| match setting {
+            Setting::Project => raw.project.as_deref(),
+            Setting::Location => raw.location.as_deref(),
+        };
+        let mut settings = Vec::new();
+        for &setting in Setting::ALL {
+            let at = at.field(setting.field());
+            let accepted = setting.accepted();
+            let mut needed = adapter.needs().iter();
+            let Some(needed) = needed.find(|needed| needed.setting == setting) else {
+                if typed(setting).is_some() {
+                    self.fault(&at, Problem::SettingUnfit { kind: row.kind });
+                }
+                continue;
+            };
+            let value = match typed(setting) {
+                Some(typed) => self.resolver.resolve(typed, accepted),
+                None => keys
+                    .and_then(|keys| keys.setting(setting))
+                    .or_else(|| self.resolver.variable(needed.variable))
+                    .ok_or(Problem::Missing { accepted }),
+            };
+            let value = value.and_then(|value| {
+                if setting.fits(&value) {
+                    Ok(value)
+                } else {
+                    Err(Problem::BadSetting { accepted })
+                }
+            });
+            if let Some(value) = self.take(&at, value) {
+                settings.push((setting, value));
+            }
+        }
+        settings
     }
 
     fn headers(&mut self, at: &FieldPath, typed: Option<&BTreeMap<String, String>>) -> HeaderMap {
@@ -258,6 +316,7 @@ fn known(kind: &str) -> Result<&'static Row, Problem> {
 fn keyless() -> Keys {
     Keys {
         pool: Pool::keyless(),
-        secrets: std::collections::HashMap::new(),
+        credentials: std::collections::HashMap::new(),
+        project: None,
     }
 }

@@ -338,7 +338,7 @@ impl Check<'_> {
         let at_contract = at.field("contract");
         let contract = self.narrow(
             &at_contract,
-            station.provider.dialect(),
+            station.provider.dialect_of(&model),
             contract,
             raw.contract,
         );

@@ -6,6 +6,7 @@ use backstop_chat::Need;
 use backstop_classifier::Class;
 use backstop_dialects::Dialect;
 use backstop_policy::{Choice, CommitChoice, HintUse, Lossy, OnRefusal, RouteLimits};
+use backstop_providers::Setting;
 use backstop_units::{ByteCount, KeyId, ProviderId, Tokens};
 
 use super::{Fake, snapshot};
@@ -53,6 +54,40 @@ fn five_lines_are_enough() {
         five.providers["anthropic"].dialect(),
         Dialect::AnthropicMessages
     );
+}
+
+#[test]
+fn a_project_is_typed_or_in_the_credentials_or_in_the_environment() {
+    let file = "keys = [{ service_account = \"file./run/secrets/google.json\" }]";
+    for (text, project) in [
+        (format!("project = \"typed\"\n{file}"), "typed"),
+        (file.to_owned(), "file-project"),
+        ("keys = [\"ya29-canary\"]".to_owned(), "env-project"),
+    ] {
+        let text = format!("[providers.vertex]\nlocation = \"europe-west4\"\n{text}");
+        let sources = Fake::full().with("GOOGLE_CLOUD_PROJECT", "env-project");
+        let path = std::path::Path::new("backstop.toml");
+        let snapshot = crate::read(path, &text, &sources, 1).unwrap();
+        let vertex = &snapshot.providers["vertex"];
+        assert_eq!(vertex.setting(Setting::Project), Some(project));
+        assert_eq!(
+            vertex.address().host(),
+            "europe-west4-aiplatform.googleapis.com"
+        );
+    }
+}
+
+#[test]
+fn googles_variables_alone_make_a_provider_once_a_place_is_named() {
+    let variables = Fake::full().with("GOOGLE_APPLICATION_CREDENTIALS", "/run/secrets/google.json");
+    let without = from_environment(&variables, 1).unwrap();
+    assert!(!without.providers.contains_key("vertex"));
+    let variables = variables.with("GOOGLE_CLOUD_LOCATION", "global");
+    let with = from_environment(&variables, 1).unwrap();
+    let vertex = &with.providers["vertex"];
+    assert_eq!(vertex.address().host(), "aiplatform.googleapis.com");
+    let (_, key) = vertex.keys().next().unwrap();
+    assert!(key.token_source().is_some());
 }
 
 #[test]

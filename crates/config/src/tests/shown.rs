@@ -35,6 +35,7 @@ fn the_reference_names_every_field_of_the_schema() {
         "[defaults]\nzzz = 1",
         "[providers.p]\nzzz = 1",
         "[providers.p]\nkeys = [{ zzz = 1 }]",
+        "[providers.p]\nkeys = [{ entra = { zzz = 1 } }]",
         "[providers.p.network_config]\nzzz = 1",
         "[providers.p.network_config.retry_budget]\nzzz = 1",
         "[providers.p.timeouts]\nzzz = 1",

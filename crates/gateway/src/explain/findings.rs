@@ -156,9 +156,10 @@ impl Row {
             return self;
         };
         let carries = match snapshot.providers.get(&channel.provider) {
-            Some(provider) => channel
-                .contract
-                .and(capabilities_between(caller, provider.dialect_for(caller))),
+            Some(provider) => {
+                let spoken = provider.dialect_for(caller, &channel.model);
+                channel.contract.and(capabilities_between(caller, spoken))
+            }
             None => channel.contract,
         };
         self.lacks = Need::ALL

@@ -41,9 +41,11 @@ fn keyed(kind: &str) -> Provider {
         Some(_) => Provider::new(id, row),
         None => Provider::at(id, row, Address::parse("http://127.0.0.1:9").unwrap()),
     };
+    let said = |needed: &crate::Needed| (needed.setting, needed.setting.field().to_owned());
     provider
         .unwrap()
-        .with_keys(HashMap::from([(key, Secret::new("sk-canary"))]))
+        .with_keys(HashMap::from([(key, Secret::new("sk-canary").into())]))
+        .with_settings(row.adapter.needs().iter().map(said).collect())
 }
 
 /// A caller that sends all it should not.
@@ -77,7 +79,7 @@ fn noisy_caller() -> HeaderMap {
 
 fn build(provider: &Provider, stream: bool, caller: Option<&HeaderMap>) -> Request<Bytes> {
     let (model, id) = (ModelName::new("m"), RequestId::new("req-1"));
-    let key = provider.keys().next().map(|(_, key)| key);
+    let key = provider.keys().next().and_then(|(_, key)| key.plain());
     provider
         .build(&Call {
             key,
@@ -245,6 +247,7 @@ fn headers_that_frame_the_message_cannot_be_configured() {
 #[test]
 fn a_caller_is_served_in_its_own_dialect_where_that_is_spoken() {
     use Dialect::{AnthropicMessages, OpenAiChat, OpenAiResponses};
+    let model = ModelName::new("m");
     for (kind, caller, spoken, path) in [
         ("openai", OpenAiChat, OpenAiChat, "/v1/chat/completions"),
         ("openai", OpenAiResponses, OpenAiResponses, "/v1/responses"),
@@ -275,7 +278,7 @@ fn a_caller_is_served_in_its_own_dialect_where_that_is_spoken() {
         ),
     ] {
         let provider = keyed(kind);
-        assert_eq!(provider.dialect_for(caller), spoken, "{kind}");
+        assert_eq!(provider.dialect_for(caller, &model), spoken, "{kind}");
         assert_eq!(provider.target_in(Some(spoken)).path(), path, "{kind}");
         assert_eq!(
             provider.dialects().next(),
@@ -286,7 +289,10 @@ fn a_caller_is_served_in_its_own_dialect_where_that_is_spoken() {
     // An address that is a whole one, path and all, is for one dialect.
     let address = Address::parse("https://h/odd/chat/completions").unwrap();
     let odd = Provider::at(ProviderId::new("odd"), row("openai").unwrap(), address).unwrap();
-    assert_eq!(odd.dialect_for(OpenAiResponses), OpenAiChat);
+    assert_eq!(odd.dialect_for(OpenAiResponses, &model), OpenAiChat);
     let resembling = keyed("custom").resembling(row("openai").unwrap()).unwrap();
-    assert_eq!(resembling.dialect_for(OpenAiResponses), OpenAiResponses);
+    assert_eq!(
+        resembling.dialect_for(OpenAiResponses, &model),
+        OpenAiResponses
+    );
 }

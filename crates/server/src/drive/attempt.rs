@@ -85,7 +85,7 @@ impl Drive {
         } else {
             let framing = self
                 .request
-                .spoken_by(&provider)
+                .spoken_by(&provider, &channel.model)
                 .framing(is_json(&response));
             match framing.filter(|_| self.request.envelope.stream) {
                 Some(framing) => {
@@ -106,7 +106,7 @@ impl Drive {
         key: Option<&KeyId>,
     ) -> Result<http::Request<Bytes>, String> {
         let request = &self.request;
-        let (from, to) = (request.dialect, request.spoken_by(provider));
+        let (from, to) = (request.dialect, request.spoken_by(provider, &channel.model));
         let body = if from == to {
             let edits = Edits {
                 model: Some(channel.model.as_str()),
@@ -129,6 +129,7 @@ impl Drive {
             body,
             dialect: Some(to),
             key: key.and_then(|key| provider.secret(key)),
+            is_token: false,
             request_id: &self.journal.record.request_id,
             attempt,
             stream: request.envelope.stream,
@@ -166,7 +167,7 @@ impl Drive {
             }
             End::Cut(failure) => return self.fail_transport(provider, &failure),
         }
-        let upstream = self.request.spoken_by(provider);
+        let upstream = self.request.spoken_by(provider, &kept.channel.model);
         let inspected = inspect_answer(upstream, &collected.bytes);
         // What an answer cost was spent, whatever the answer is worth.
         let usage = match &inspected {

@@ -49,7 +49,7 @@ impl Drive {
         provider: &Provider,
         framing: Framing,
     ) {
-        let upstream = self.request.spoken_by(provider);
+        let upstream = self.request.spoken_by(provider, &kept.channel.model);
         let translate = upstream != self.request.dialect;
         let mut stream = Stream {
             cutter: Cutter::new(framing),

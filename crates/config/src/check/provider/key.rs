@@ -3,23 +3,39 @@
 use std::collections::{HashMap, HashSet};
 
 use backstop_keypool::{Key, ModelList, Pool};
-use backstop_providers::Row;
+use backstop_providers::{Adapter, Credential, KeyForm, Row, Setting, TokenSource};
 use backstop_units::{KeyId, ProviderId, Secret};
 
 use super::keyless;
 use crate::check::{A_NAME, Check, is_name};
 use crate::fault::Problem;
 use crate::path::FieldPath;
-use crate::raw::{RawKey, RawKeyEntry};
+use crate::raw::{RawEntra, RawKey, RawKeyEntry};
 use crate::snapshot::is_model;
 
-/// The pool that chooses, and the values behind its names.
+/// The pool that chooses, and what stands behind its names.
 pub(super) struct Keys {
     pub(super) pool: Pool,
-    pub(super) secrets: HashMap<KeyId, Secret>,
+    pub(super) credentials: HashMap<KeyId, Credential>,
+    /// The project that the first key's credentials belong to.
+    pub(super) project: Option<String>,
+}
+
+impl Keys {
+    /// What the keys themselves say about the account.
+    pub(super) fn setting(&self, setting: Setting) -> Option<String> {
+        match setting {
+            Setting::Project => self.project.clone(),
+            Setting::Location => None,
+        }
+    }
 }
 
 const A_KEY: &str = "env.NAME, file.PATH or the key itself";
+const A_FILE: &str = "file.PATH of a Google credentials file";
+const A_TENANT: &str = "the id of a directory, or its domain";
+const AN_APPLICATION: &str = "the id of an application";
+const AN_AUTHORITY: &str = "an address such as \"https://login.microsoftonline.com\"";
 const MODELS: &str = "[\"*\"] or the names of models";
 
 impl Check<'_> {
@@ -29,6 +45,7 @@ impl Check<'_> {
         at: &FieldPath,
         provider: &ProviderId,
         row: &Row,
+        adapter: &dyn Adapter,
         typed: Option<&[RawKeyEntry]>,
     ) -> Option<Keys> {
         let variable = row.key_variable;
@@ -37,7 +54,7 @@ impl Check<'_> {
             Some(entries) => Some(entries.iter().map(RawKey::from).collect()),
             None => variable
                 .filter(|name| self.resolver.variable(name).is_some())
-                .map(|name| vec![RawKey::of_variable(name)]),
+                .map(|name| vec![self.of_variable(row, name)]),
         };
         let Some(entries): Option<Vec<RawKey>> = entries else {
             if row.keyless {
@@ -49,7 +66,8 @@ impl Check<'_> {
         };
 
         let mut keys = Vec::with_capacity(entries.len());
-        let mut secrets = HashMap::with_capacity(entries.len());
+        let mut credentials = HashMap::with_capacity(entries.len());
+        let mut project = None;
         let mut names = HashSet::with_capacity(entries.len());
         for (index, entry) in entries.iter().enumerate() {
             let at = at.item(index);
@@ -58,25 +76,31 @@ impl Check<'_> {
                 let name = name.clone();
                 self.fault(&at.field("name"), Problem::Twice { name });
             }
-            let secret = self.secret(&at.field("value"), entry.value.as_deref());
+            let credential = self.credential(&at, row.kind, adapter, entry);
             let models = self.models(&at.field("models"), entry.models.as_deref());
             let id = KeyId::new(provider, &name);
             let key = Key::new(id.clone(), entry.weight.unwrap_or(1.0), models);
             let key = self.take(&at.field("weight"), key.map_err(Problem::Keypool));
-            let (Some(key), Some(secret)) = (key, secret) else {
+            let (Some(key), Some(credential)) = (key, credential) else {
                 continue;
             };
-            if secret.is(&name) {
+            if credential.plain().is_some_and(|secret| secret.is(&name)) {
                 // The name is shown wherever the key is used.
                 self.fault(&at.field("name"), Problem::BadName { accepted: A_NAME });
             }
-            if secrets.insert(id, secret).is_none() {
+            let source = credential.token_source();
+            project = project.or_else(|| source?.project().map(str::to_owned));
+            if credentials.insert(id, credential).is_none() {
                 keys.push(key);
             }
         }
         let pool = Pool::new(keys).map_err(Problem::Keypool);
         let pool = self.take(at, pool)?;
-        Some(Keys { pool, secrets })
+        Some(Keys {
+            pool,
+            credentials,
+            project,
+        })
     }
 
     fn key_name(
@@ -112,12 +136,110 @@ impl Check<'_> {
         ModelList::new(typed.iter().map(String::as_str))
     }
 
-    fn secret(&mut self, at: &FieldPath, typed: Option<&str>) -> Option<Secret> {
+    /// What a key is made of, in whichever one of its forms it is written.
+    fn credential(
+        &mut self,
+        at: &FieldPath,
+        kind: &'static str,
+        adapter: &dyn Adapter,
+        entry: &RawKey,
+    ) -> Option<Credential> {
+        let written = [
+            (KeyForm::Value, entry.value.is_some()),
+            (KeyForm::ServiceAccount, entry.service_account.is_some()),
+            (KeyForm::Entra, entry.entra.is_some()),
+        ];
+        let mut written = written.iter().filter(|(_, written)| *written);
+        let form = written.next().map_or(KeyForm::Value, |(form, _)| *form);
+        let at_form = at.field(form.field());
+        if let Some((second, _)) = written.next() {
+            let problem = Problem::Contradiction {
+                other: form.field(),
+                accepted: "one of them",
+            };
+            self.fault(&at.field(second.field()), problem);
+            return None;
+        }
+        let forms = adapter.key_forms();
+        if !forms.contains(&form) {
+            let problem = Problem::KeyFormUnfit {
+                kind,
+                accepted: forms.iter().map(|form| form.field()).collect(),
+            };
+            self.fault(&at_form, problem);
+            return None;
+        }
+        match (&entry.service_account, &entry.entra) {
+            (Some(typed), _) => {
+                let text = self.resolver.resolve(typed, A_FILE);
+                let source = text.and_then(|text| Ok(TokenSource::google(&text)?));
+                self.take(&at_form, source).map(Credential::from)
+            }
+            (None, Some(entra)) => self.entra(&at_form, entra).map(Credential::from),
+            (None, None) => {
+                let secret = self.secret(&at_form, entry.value.as_deref(), A_KEY);
+                secret.map(Credential::from)
+            }
+        }
+    }
+
+    fn entra(&mut self, at: &FieldPath, raw: &RawEntra) -> Option<TokenSource> {
+        let tenant = self.text(&at.field("tenant"), raw.tenant.as_deref(), A_TENANT);
+        let client_id = raw.client_id.as_deref();
+        let client_id = self.text(&at.field("client_id"), client_id, AN_APPLICATION);
+        let secret = raw.client_secret.as_deref();
+        let secret = self.secret(&at.field("client_secret"), secret, A_KEY);
+        let authority = match raw.authority.as_deref() {
+            None => None,
+            typed => Some(self.text(&at.field("authority"), typed, AN_AUTHORITY)?),
+        };
+        let source = TokenSource::entra(authority.as_deref(), &tenant?, client_id?, secret?);
+        let culprit = match source {
+            Err(backstop_providers::Error::TokenAddress) => "authority",
+            _ => "tenant",
+        };
+        self.take(&at.field(culprit), source.map_err(Problem::from))
+    }
+
+    fn text(
+        &mut self,
+        at: &FieldPath,
+        typed: Option<&str>,
+        accepted: &'static str,
+    ) -> Option<String> {
+        let text = match typed {
+            None => Err(Problem::Missing { accepted }),
+            Some(typed) => self.resolver.resolve(typed, accepted),
+        };
+        self.take(at, text)
+    }
+
+    fn secret(
+        &mut self,
+        at: &FieldPath,
+        typed: Option<&str>,
+        accepted: &'static str,
+    ) -> Option<Secret> {
         let value = match typed {
-            None => Err(Problem::Missing { accepted: A_KEY }),
-            Some(typed) => self.resolver.resolve(typed, A_KEY).and_then(usable),
+            None => Err(Problem::Missing { accepted }),
+            Some(typed) => self.resolver.resolve(typed, accepted).and_then(usable),
         };
         self.take(at, value).map(Secret::new)
+    }
+
+    /// The key that the kind's well-known variable stands for: its value, or the file it names.
+    fn of_variable(&self, row: &Row, name: &str) -> RawKey {
+        if row.adapter.key_forms().first() == Some(&KeyForm::ServiceAccount) {
+            let file = self.resolver.variable(name);
+            return RawKey {
+                service_account: file.map(|path| format!("file.{path}")),
+                ..RawKey::default()
+            };
+        }
+        RawKey {
+            value: Some(format!("env.{name}")),
+            ..RawKey::default()
+        }
     }
 }
 
@@ -144,15 +266,6 @@ fn usable(value: String) -> Result<String, Problem> {
         return Err(Problem::SecretPlaceholder);
     }
     Ok(value)
-}
-
-impl RawKey {
-    fn of_variable(name: &str) -> Self {
-        Self {
-            value: Some(format!("env.{name}")),
-            ..Self::default()
-        }
-    }
 }
 
 impl From<&RawKeyEntry> for RawKey {
