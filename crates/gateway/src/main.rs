@@ -7,6 +7,7 @@ mod classify;
 mod compose;
 mod environment;
 mod explain;
+mod keys;
 mod reload;
 mod serve;
 
@@ -34,6 +35,8 @@ enum Command {
     Classify(classify::Args),
     /// Show whom a route would ask, in which order, and why not others
     Explain(explain::Args),
+    /// Make keys for callers
+    Keys(keys::Args),
 }
 
 /// Which configuration to read.
@@ -51,6 +54,7 @@ Examples:
   backstop check --config backstop.toml         is it right, and what does it mean?
   curl -si ... | backstop classify              what is this failure, and what would follow?
   backstop explain --route fast                 whom would it ask, and why not the others?
+  backstop keys new team-search                 a caller's key, and its lines for the file
   backstop serve --config backstop.toml         a changed file, or SIGHUP, is taken over while running
 
 Then point a client at it:
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Classify(args) => classify::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Keys(args) => keys::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

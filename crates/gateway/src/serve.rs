@@ -19,7 +19,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     source: Source,
 
-    /// Listen here instead of where the configuration says; loopback only
+    /// Listen here instead of where the configuration says; loopback only while there are no callers
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
 
@@ -46,14 +46,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         ansi: io::stderr().is_terminal(),
     })?;
     let listen = args.listen.unwrap_or(snapshot.server.listen);
+    let open = !snapshot.callers.is_empty();
     anyhow::ensure!(
-        listen.ip().is_loopback(),
-        "{listen} is not a loopback address. Without caller keys anyone who reaches the gateway \
-         spends your provider keys, so it listens on loopback only; put a proxy that \
-         authenticates in front of it"
+        open || listen.ip().is_loopback(),
+        "{listen} is not a loopback address. Without callers in the configuration anyone who reaches \
+         the gateway spends your provider keys, so it listens on loopback only; `backstop keys new` \
+         makes a caller's key"
     );
     let limits = connection_limits(&snapshot);
     let (providers, routes) = (snapshot.providers.len(), snapshot.routes.len());
+    let callers = snapshot.callers.callers().len();
     let origin = match &snapshot.origin {
         Origin::File(file) => file.display().to_string(),
         Origin::Environment => "the environment".to_owned(),
@@ -72,7 +74,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             .context("the listener has no address")?;
         // The first line on standard output, for people and for programs that start us.
         writeln!(io::stdout(), "listening on http://{address}")?;
-        tracing::info!(%address, providers, routes, from = origin, "serving");
+        tracing::info!(%address, providers, routes, callers, from = origin, "serving");
+        if !open {
+            tracing::warn!(
+                "no callers are configured: anyone on this machine may ask, nobody else"
+            );
+        }
         let stop = stop_signal()?;
         tokio::select! {
             served = backstop_server::serve(listener, gateway, limits, stop) => {

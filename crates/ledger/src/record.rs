@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use backstop_policy::{AttemptAction, AttemptRow};
-use backstop_units::{Moment, RequestId};
+use backstop_units::{CallerName, Moment, RequestId};
 use serde_json::{Map, Value, json};
 
 /// One caller request from acceptance to its terminal reason.
@@ -11,6 +11,8 @@ use serde_json::{Map, Value, json};
 pub struct JourneyRecord {
     /// End-to-end identity: the caller's `x-request-id`, or ours.
     pub request_id: RequestId,
+    /// Whose request it is; `None` where callers need no key.
+    pub caller: Option<CallerName>,
     /// What the caller put in `model`.
     pub requested: String,
     /// The caller's dialect.
@@ -54,6 +56,7 @@ impl JourneyRecord {
     pub fn begun(request_id: RequestId, requested: impl Into<String>) -> Self {
         Self {
             request_id,
+            caller: None,
             requested: requested.into(),
             dialect: "",
             streaming: false,
@@ -74,6 +77,7 @@ impl JourneyRecord {
     pub fn to_json(&self) -> Value {
         json!({
             "request_id": self.request_id.as_str(),
+            "caller": self.caller.as_ref().map(CallerName::as_str),
             "model_requested": self.requested,
             "dialect": self.dialect,
             "stream": self.streaming,

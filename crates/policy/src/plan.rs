@@ -23,6 +23,8 @@ pub struct Ask<'a> {
     /// What a channel can carry for this caller: its contract, less what is lost on the way between
     /// the caller's dialect and the channel's.
     pub carries: &'a dyn Fn(&Channel) -> Capabilities,
+    /// Whether the caller may be served by a channel's provider at all.
+    pub allowed: &'a dyn Fn(&Channel) -> bool,
     /// What is going on at a channel. Asked only where a group's choice goes by it.
     pub load: &'a dyn Fn(&Channel) -> Load,
     /// Who served the caller's session before, the latest first; empty without one.
@@ -103,6 +105,9 @@ pub enum Exclusion {
     /// The caller named a provider that is not configured.
     #[error("its provider is not configured")]
     MissingProvider,
+    /// Its provider is beyond the caller's border.
+    #[error("it is not open to this caller")]
+    NotAllowed,
     /// It stands in the plan already; a second visit would be a retry by another name.
     #[error("it stands earlier in the plan")]
     Repeated,
@@ -175,6 +180,8 @@ impl Plan {
             .any(|candidate| candidate.channel.id == channel.id);
         let reason = if repeated {
             Some(Exclusion::Repeated)
+        } else if !(ask.allowed)(&channel) {
+            Some(Exclusion::NotAllowed)
         } else if channel.weight <= 0.0 {
             Some(Exclusion::Drained)
         } else {

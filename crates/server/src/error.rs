@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use backstop_admission::Denied;
 use backstop_classifier::{Class, Kind, Verdict};
 use backstop_dialects::{BadRequest, CallerError, Dialect, add_member, error_body, read_error};
 use backstop_policy::{Cause, FinalError};
@@ -45,8 +46,16 @@ pub(crate) enum Refused {
         "unknown model `{model}`: neither a route nor `provider/model` of a configured provider"
     )]
     UnknownModel { model: String },
+    #[error("{0}")]
+    Denied(Denied),
     #[error("provider {provider} has no key named `{key}` for this model")]
     UnknownKey { key: String, provider: String },
+}
+
+impl From<Denied> for Refused {
+    fn from(denied: Denied) -> Self {
+        Self::Denied(denied)
+    }
 }
 
 impl From<BadRequest> for Refused {
@@ -63,6 +72,14 @@ impl Refused {
             Self::TooLarge { .. } => 413,
             Self::BodyStalled => 408,
             Self::Encoded => 415,
+            Self::Denied(denied) => match denied {
+                Denied::NoKey | Denied::UnknownKey | Denied::Expired => 401,
+                Denied::Requests { .. }
+                | Denied::Tokens { .. }
+                | Denied::InFlight
+                | Denied::Money { .. } => 429,
+                _ => 403,
+            },
             Self::Overloaded => 503,
             Self::BodyCut | Self::Body(_) | Self::BadHeader { .. } | Self::UnknownKey { .. } => 400,
         }
@@ -81,6 +98,7 @@ impl Refused {
             Self::BadHeader { .. } => "invalid_header",
             Self::UnknownModel { .. } => "model_not_found",
             Self::UnknownKey { .. } => "unknown_key",
+            Self::Denied(denied) => denied.code(),
         }
     }
 }
@@ -127,6 +145,19 @@ impl From<Refused> for Told {
             },
             Refused::WrongMethod { allowed, .. } => Self {
                 allow: Some(allowed),
+                ..told
+            },
+            Refused::Denied(denied) => Self {
+                retry_after: denied.retry_after(),
+                // Only a minute's limit, or a place among others, comes back soon.
+                do_not_retry: !matches!(
+                    denied,
+                    Denied::Requests {
+                        retry_after: Some(_)
+                    } | Denied::Tokens {
+                        retry_after: Some(_)
+                    } | Denied::InFlight
+                ),
                 ..told
             },
             Refused::Overloaded => Self {

@@ -183,6 +183,9 @@ impl Reloader {
         gateway.state.retain(&channels, &keys);
         let sessions = snapshot.session.capacity;
         gateway.state.set_session_capacity(sessions);
+        let callers = snapshot.callers.callers().iter();
+        let callers = callers.map(|caller| caller.name.clone()).collect();
+        gateway.state.retain_callers(&callers);
         let channels: Vec<_> = snapshot
             .channels()
             .map(|channel| backstop_telemetry::Channel {

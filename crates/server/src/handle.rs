@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use backstop_admission::Denied;
 use backstop_config::{Resolved, Snapshot};
 use backstop_dialects::{Dialect, Replay, read_envelope};
 use backstop_ledger::JourneyRecord;
 use backstop_policy::{Exclusion, Journey, Plan, Terms};
-use backstop_units::{Moment, RequestId};
+use backstop_units::{ByteCount, Moment, RequestId};
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
 use http_body::Body;
 
+use crate::caller::Admitted;
 use crate::drive::{self, Drive};
 use crate::error::{Refused, Told};
 use crate::gateway::Gateway;
@@ -21,7 +23,7 @@ use crate::plan::{PlanAsk, plan_for};
 use crate::request_id::{self, request_id};
 use crate::surface::{Addressed, Surface, dialect_of};
 use crate::terms::Asked;
-use crate::{models, status};
+use crate::{caller, models, status};
 
 /// Answers one request. Dropping the answer, or this future, is the caller's hang-up.
 pub async fn handle<B>(gateway: Arc<Gateway>, request: Request<B>) -> Response<AnswerBody>
@@ -51,7 +53,13 @@ where
                 }
             }
         }
-        Surface::Models => models::list(&gateway.snapshot(), request.headers()),
+        Surface::Models => {
+            let snapshot = gateway.snapshot();
+            match caller::identify(&snapshot, request.headers(), gateway.clock.wall()) {
+                Ok(caller) => models::list(&snapshot, caller.as_deref(), request.headers()),
+                Err(denied) => return turn_away(dialect, &id, denied.into()),
+            }
+        }
         Surface::Health => status::health(),
         Surface::Ready => status::ready(&gateway),
         Surface::Metrics => status::metrics(&gateway),
@@ -96,7 +104,11 @@ fn turn_away(dialect: Dialect, id: &RequestId, refused: Refused) -> Response<Ans
     );
     let closes = matches!(
         refused,
-        Refused::TooLarge { .. } | Refused::BodyCut | Refused::BodyStalled | Refused::Encoded
+        Refused::TooLarge { .. }
+            | Refused::BodyCut
+            | Refused::BodyStalled
+            | Refused::Encoded
+            | Refused::Denied(Denied::NoKey | Denied::UnknownKey | Denied::Expired)
     );
     let mut answer = Told::from(refused).answer(dialect, id, None);
     if closes {
@@ -121,7 +133,12 @@ where
 {
     let snapshot = gateway.snapshot();
     let (head, body) = request.into_parts();
-    let asked = Asked::read(&head.headers)?;
+    // Nothing of a stranger's body is read.
+    let caller = caller::identify(&snapshot, &head.headers, gateway.clock.wall())?;
+    let mut asked = Asked::read(&head.headers)?;
+    if let Some(caller) = &caller {
+        asked.belongs_to(&caller.name);
+    }
     let limits = BodyLimits {
         body: snapshot.limits.body_bytes,
         buffered: snapshot.limits.buffered_bytes,
@@ -137,6 +154,9 @@ where
         .ok_or_else(|| Refused::UnknownModel {
             model: envelope.model.chars().take(80).collect(),
         })?;
+    if let Some(caller) = &caller {
+        caller::check_ask(caller, &resolved, &envelope, &asked)?;
+    }
     let route = resolved.route();
     // A name that a caller made up is no label.
     let name = match &resolved {
@@ -150,10 +170,21 @@ where
         fallbacks: &envelope.fallbacks,
         roll: gateway.chance.roll(),
         live: Some((&gateway.state, accepted)),
+        caller: caller.as_deref(),
         session: session.as_ref().map_or(&[], |session| &session.bound),
     };
     let plan = plan_for(&snapshot, route, &asked_for);
     check_pin(&asked, &plan)?;
+    let admitted = match &caller {
+        None => None,
+        Some(caller) => {
+            caller::check_plan(caller, &plan)?;
+            let size = ByteCount(body.len() as u64);
+            Some(Admitted::take(
+                gateway, &snapshot, caller, &plan, &envelope, size,
+            )?)
+        }
+    };
     let replay_safe = match envelope.replay {
         Replay::Safe => true,
         Replay::Keyed if asked.idempotent => true,
@@ -167,6 +198,7 @@ where
     let record = JourneyRecord {
         dialect: dialect.as_str(),
         streaming: envelope.stream,
+        caller: caller.map(|caller| caller.name.clone()),
         caller_retry: asked.caller_retry,
         started: accepted,
         config_version: snapshot.version,
@@ -179,6 +211,7 @@ where
     }
     let mut journal = Journal::open(Arc::clone(gateway), journey, record, name);
     journal.session.clone_from(&asked.session);
+    journal.admitted = admitted;
     let outlet = Outlet::default();
     let request = drive::Request {
         commit: asked.commit.unwrap_or(route.commit),

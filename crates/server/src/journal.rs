@@ -14,6 +14,7 @@ use backstop_state::{Answering, LeaseGuard, PermitGuard};
 use backstop_telemetry::{AttemptEnd, InFlight, RequestEnd, routing};
 use backstop_units::{KeyId, Moment};
 
+use crate::caller::Admitted;
 use crate::gateway::Gateway;
 
 /// A journey under way. Dropping it before its end means that the caller left.
@@ -28,6 +29,8 @@ pub(crate) struct Journal {
     pub(crate) first_output: Option<Moment>,
     /// The session the request belongs to; bound to whoever serves it.
     pub(crate) session: Option<String>,
+    /// The caller's place among its limits.
+    pub(crate) admitted: Option<Admitted>,
     in_flight: Option<InFlight>,
 }
 
@@ -48,6 +51,7 @@ impl Journal {
             lease: None,
             first_output: None,
             session: None,
+            admitted: None,
             in_flight,
         }
     }
@@ -120,6 +124,9 @@ impl Journal {
         drop(in_flight);
         let record = &mut self.record;
         record.rows = self.journey.trail().to_vec();
+        if let Some(admitted) = self.admitted.take() {
+            admitted.settle(&self.gateway, now, &record.rows);
+        }
         record.total = now.since(record.started);
         record.terminal = ending.reason();
         record.status = status;

@@ -19,6 +19,7 @@
 
 mod answer;
 mod array;
+mod caller;
 mod clock;
 mod departure;
 mod drive;

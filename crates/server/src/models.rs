@@ -1,21 +1,30 @@
 //! `/v1/models`: the names a caller may put in `model`, in the shape its SDK reads.
 
+use backstop_admission::Caller;
 use backstop_config::Snapshot;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, header};
 use serde_json::{Value, json};
 
 /// Configured routes first, then the channels behind them as `provider/model`. Callers that say
-/// `anthropic-version` get Anthropic's shape.
-pub(crate) fn list(snapshot: &Snapshot, headers: &HeaderMap) -> Response<Bytes> {
+/// `anthropic-version` get Anthropic's shape. A caller sees what it may name, no more.
+pub(crate) fn list(
+    snapshot: &Snapshot,
+    caller: Option<&Caller>,
+    headers: &HeaderMap,
+) -> Response<Bytes> {
     let mut names: Vec<(String, String)> = snapshot
         .routes
         .keys()
+        .filter(|name| caller.is_none_or(|caller| caller.border.route(name).is_ok()))
         .map(|name| (name.to_string(), "backstop".to_owned()))
         .collect();
     names.sort();
     let mut channels: Vec<(String, String)> = snapshot
         .channels()
+        .filter(|channel| {
+            caller.is_none_or(|caller| caller.border.direct(&channel.provider).is_ok())
+        })
         .map(|channel| (channel.label(), channel.provider.to_string()))
         .collect();
     channels.sort();

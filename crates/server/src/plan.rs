@@ -2,6 +2,7 @@
 //!
 //! Here, apart from the handler, so that `backstop explain` plans with the very same code.
 
+use backstop_admission::Caller;
 use backstop_chat::{Need, Needs};
 use backstop_config::Snapshot;
 use backstop_dialects::{Dialect, Fallback, capabilities_between};
@@ -22,6 +23,8 @@ pub struct PlanAsk<'a> {
     pub roll: Roll,
     /// What is going on at the channels, and when; without it each looks as if nobody had used it.
     pub live: Option<(&'a State, Moment)>,
+    /// Who asks, where that is known.
+    pub caller: Option<&'a Caller>,
     /// Who served the caller's session before, the latest first; empty without one.
     pub session: &'a [Binding],
 }
@@ -68,6 +71,11 @@ pub fn plan_for(snapshot: &Snapshot, route: &Route, asked: &PlanAsk<'_>) -> Plan
             fallbacks: fallbacks.collect(),
             roll: asked.roll,
             carries: &carries,
+            allowed: &|channel| {
+                asked
+                    .caller
+                    .is_none_or(|caller| caller.border.providers.has(&channel.provider))
+            },
             load: &load,
             session: asked.session,
         },

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use backstop_config::Snapshot;
 use backstop_policy::{CommitChoice, Route, Session, Terms};
-use backstop_units::{Moment, Tokens};
+use backstop_units::{CallerName, Moment, Tokens};
 use http::{HeaderMap, HeaderValue};
 
 use crate::error::Refused;
@@ -73,6 +73,13 @@ impl Asked {
             idempotent: text("idempotency-key").is_some_and(|key| !key.is_empty()),
             caller_retry: text("x-stainless-retry-count").and_then(|count| count.parse().ok()),
         })
+    }
+
+    /// A session's name is its caller's own: what one caller is bound to is nothing to another.
+    pub(crate) fn belongs_to(&mut self, caller: &CallerName) {
+        if let Some(session) = &mut self.session {
+            *session = format!("{caller}/{session}");
+        }
     }
 
     /// The terms of the journey: the route's, tightened by what the caller asked for.

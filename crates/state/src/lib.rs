@@ -28,6 +28,7 @@
 //! assert_eq!(channel.in_flight(), 0);
 //! ```
 
+mod callers;
 mod channel;
 mod channels;
 mod keys;
@@ -35,6 +36,7 @@ mod live;
 mod sessions;
 mod sync;
 
+pub use callers::AdmitGuard;
 pub use channel::{
     Answering, ChannelCell, ChannelParams, ChannelView, Counts, PermitGuard, RetryGuard,
 };

@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 
+use backstop_admission::{At, Denied, Limits as CallerLimits, Standing};
 use backstop_keypool::{Ask, HoldParams, NoKey, Outlook, Row, Walk};
 use backstop_policy::Binding;
-use backstop_units::{ChannelId, KeyId, Moment, Roll};
+use backstop_units::{CallerName, ChannelId, KeyId, Moment, Roll};
 
+use crate::callers::{AdmitGuard, Books};
 use crate::channel::{ChannelCell, ChannelParams, ChannelView};
 use crate::channels::{Channels, Minted};
 use crate::keys::{Keys, LeaseGuard};
@@ -37,6 +39,7 @@ pub struct State {
     channels: Channels,
     keys: Arc<Keys>,
     sessions: Sessions,
+    books: Books,
 }
 
 impl State {
@@ -47,6 +50,7 @@ impl State {
             channels: Channels::new(limits.typed_channels),
             keys: Arc::new(Keys::new(limits.holds)),
             sessions: Sessions::default(),
+            books: Books::default(),
         })
     }
 
@@ -135,6 +139,31 @@ impl State {
     /// make room. With 0 none is remembered.
     pub fn set_session_capacity(&self, capacity: usize) {
         self.sessions.set_capacity(capacity);
+    }
+
+    /// Takes a caller's request in, within its limits, until the guard is settled or dropped.
+    ///
+    /// # Errors
+    /// When a limit has no room for it.
+    pub fn admit(
+        &self,
+        caller: &CallerName,
+        limits: &CallerLimits,
+        at: At,
+        ask: backstop_admission::Ask,
+    ) -> Result<AdmitGuard, Denied> {
+        self.books.admit(caller, limits, at, ask)
+    }
+
+    /// What a caller has used.
+    #[must_use]
+    pub fn standing(&self, caller: &CallerName, at: At) -> Standing {
+        self.books.standing(caller, at)
+    }
+
+    /// Forgets what callers used that a reload removed.
+    pub fn retain_callers(&self, callers: &HashSet<CallerName>) {
+        self.books.retain(callers);
     }
 
     /// How many sessions are remembered.

@@ -4,6 +4,7 @@ mod common;
 
 mod attempts;
 mod bad_input;
+mod callers;
 mod choice;
 mod cohere;
 mod compression;

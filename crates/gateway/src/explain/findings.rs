@@ -64,6 +64,7 @@ impl<'a> Findings<'a> {
             snapshot,
             route,
             &PlanAsk {
+                caller: None,
                 dialect: request.dialect,
                 needs: &needs,
                 fallbacks,

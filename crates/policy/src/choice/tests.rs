@@ -67,6 +67,7 @@ fn order(
         fallbacks: Vec::new(),
         roll,
         carries: &|channel: &Channel| channel.contract,
+        allowed: &|_| true,
         load,
         session,
     };

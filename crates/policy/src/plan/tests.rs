@@ -69,6 +69,7 @@ fn plan(route: &Route, needs: Needs, fallbacks: Vec<CallerFallback>, roll: Roll)
             fallbacks,
             roll,
             carries: &|channel: &Channel| channel.contract,
+            allowed: &|_| true,
             load: &|_| Load::default(),
             session: &[],
         },

@@ -178,6 +178,7 @@ impl Case {
                 fallbacks: self.fallbacks.clone(),
                 roll: Roll::LOWEST,
                 carries: &|channel: &Channel| channel.contract,
+                allowed: &|_| true,
                 load: &|_| Load::default(),
                 session: &[],
             },
