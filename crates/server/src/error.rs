@@ -46,6 +46,8 @@ pub(crate) enum Refused {
         "unknown model `{model}`: neither a route nor `provider/model` of a configured provider"
     )]
     UnknownModel { model: String },
+    #[error("the request's head can be read in more than one way: {what}")]
+    Ambiguous { what: &'static str },
     #[error("{0}")]
     Denied(Denied),
     #[error("provider {provider} has no key named `{key}` for this model")]
@@ -71,6 +73,7 @@ impl Refused {
             Self::WrongMethod { .. } => 405,
             Self::TooLarge { .. } => 413,
             Self::BodyStalled => 408,
+            Self::Ambiguous { .. } => 400,
             Self::Encoded => 415,
             Self::Denied(denied) => match denied {
                 Denied::NoKey | Denied::UnknownKey | Denied::Expired => 401,
@@ -98,6 +101,7 @@ impl Refused {
             Self::BadHeader { .. } => "invalid_header",
             Self::UnknownModel { .. } => "model_not_found",
             Self::UnknownKey { .. } => "unknown_key",
+            Self::Ambiguous { .. } => "ambiguous_request",
             Self::Denied(denied) => denied.code(),
         }
     }

@@ -23,7 +23,7 @@ use crate::plan::{PlanAsk, plan_for};
 use crate::request_id::{self, request_id};
 use crate::surface::{Addressed, Surface, dialect_of};
 use crate::terms::Asked;
-use crate::{caller, models, status};
+use crate::{caller, framing, models, status};
 
 /// Answers one request. Dropping the answer, or this future, is the caller's hang-up.
 pub async fn handle<B>(gateway: Arc<Gateway>, request: Request<B>) -> Response<AnswerBody>
@@ -81,6 +81,7 @@ fn as_array(mut answer: Response<AnswerBody>) -> Response<AnswerBody> {
 }
 
 fn surface<B>(request: &Request<B>) -> Result<Surface, Refused> {
+    framing::check(request)?;
     let path = || request.uri().path().chars().take(80).collect::<String>();
     let surface =
         Surface::at(request.uri().path()).ok_or_else(|| Refused::NoSuchPath { path: path() })?;
@@ -108,6 +109,7 @@ fn turn_away(dialect: Dialect, id: &RequestId, refused: Refused) -> Response<Ans
             | Refused::BodyCut
             | Refused::BodyStalled
             | Refused::Encoded
+            | Refused::Ambiguous { .. }
             | Refused::Denied(Denied::NoKey | Denied::UnknownKey | Denied::Expired)
     );
     let mut answer = Told::from(refused).answer(dialect, id, None);

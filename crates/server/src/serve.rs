@@ -18,6 +18,7 @@ use tokio::time::{sleep, timeout};
 use crate::departure::Watched;
 use crate::gateway::Gateway;
 use crate::handle::handle;
+use crate::heads::{Doubt, Followed};
 use crate::stall::Impatient;
 
 /// Streams one HTTP/2 connection may have open at once.
@@ -139,8 +140,13 @@ pub async fn serve_connection<I>(
 ) where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = service_fn(move |request| {
+    let doubt = Doubt::default();
+    let doubted = doubt.clone();
+    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         let gateway = Arc::clone(&gateway);
+        if doubted.is_there() {
+            request.extensions_mut().insert(doubted.clone());
+        }
         async move { Ok::<_, Infallible>(handle(gateway, request).await) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
@@ -156,7 +162,7 @@ pub async fn serve_connection<I>(
         .max_header_list_size(HEADER_BYTES)
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(20));
-    let io = Watched::new(Impatient::new(io, limits.stall));
+    let io = Watched::new(Followed::new(Impatient::new(io, limits.stall), doubt));
     let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

@@ -330,3 +330,78 @@ async fn a_connection_that_says_nothing_is_closed() {
     let mut peer = Peer::connect(gateway.address()).await;
     assert!(soon("its end", peer.rest()).await.is_empty());
 }
+
+#[tokio::test]
+async fn a_head_with_two_meanings_is_refused_and_its_connection_closed() {
+    let openai = untouched().await;
+    let gateway = TestGateway::start(&crate::common::one("openai"), &[("openai", &openai)]).await;
+    let host = gateway.address();
+    let smuggled = "2\r\n{}\r\n0\r\n\r\nGET /metrics HTTP/1.1\r\nhost: h\r\n\r\n";
+    for (name, head) in [
+        (
+            "length and coding",
+            format!("host: {host}\r\ncontent-length: 4\r\ntransfer-encoding: chunked"),
+        ),
+        (
+            "coding and length",
+            format!("transfer-encoding: chunked\r\ncontent-length: 4\r\nhost: {host}"),
+        ),
+        (
+            "a foreign coding",
+            format!("host: {host}\r\ntransfer-encoding: gzip, chunked"),
+        ),
+        (
+            "chunked twice",
+            format!("host: {host}\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked"),
+        ),
+        (
+            "a bare line feed",
+            format!("host: {host}\ncontent-length: 2"),
+        ),
+        ("no host", "content-length: 2".to_owned()),
+        (
+            "two hosts",
+            format!("host: {host}\r\nhost: {host}\r\ncontent-length: 2"),
+        ),
+        (
+            "a path for a host",
+            "host: a b/../\r\ncontent-length: 2".to_owned(),
+        ),
+        (
+            "a host with a user",
+            "host: me@h\r\ncontent-length: 2".to_owned(),
+        ),
+    ] {
+        let mut peer = Peer::connect(gateway.address()).await;
+        let request = format!("POST /v1/chat/completions HTTP/1.1\r\n{head}\r\n\r\n{smuggled}");
+        peer.write(request.as_bytes()).await;
+        let rest = soon("the end of the connection", peer.rest()).await;
+        let rest = String::from_utf8_lossy(&rest);
+        assert!(rest.starts_with("HTTP/1.1 400 "), "{name}: {rest}");
+        assert!(rest.contains("ambiguous_request"), "{name}: {rest}");
+        assert_eq!(rest.matches("HTTP/1.1 ").count(), 1, "{name}: {rest}");
+    }
+    for (name, line) in [
+        ("a tunnel", "CONNECT api.openai.com:443"),
+        (
+            "another host",
+            "POST http://api.openai.com/v1/chat/completions",
+        ),
+    ] {
+        let mut peer = Peer::connect(gateway.address()).await;
+        let request = format!("{line} HTTP/1.1\r\nhost: {host}\r\ncontent-length: 2\r\n\r\n{{}}");
+        peer.write(request.as_bytes()).await;
+        let rest = soon("the end of the connection", peer.rest()).await;
+        let rest = String::from_utf8_lossy(&rest);
+        assert!(rest.starts_with("HTTP/1.1 400 "), "{name}: {rest}");
+        assert!(rest.contains("ambiguous_request"), "{name}: {rest}");
+    }
+    assert_eq!(openai.attempt_count(), 0);
+    // The address in full is what a client sends to a proxy; for this very host it means the same.
+    let mut peer = Peer::connect(gateway.address()).await;
+    let request =
+        format!("GET http://{host}/healthz HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+    peer.write(request.as_bytes()).await;
+    let rest = soon("an answer", peer.rest()).await;
+    assert!(rest.starts_with(b"HTTP/1.1 200 "));
+}
