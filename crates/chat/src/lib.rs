@@ -2,7 +2,8 @@
 //!
 //! With N dialects in front and M behind, translation costs N + M instead of N x M because each
 //! dialect only knows this shape: a [`Request`], an [`Answer`], and the [`Event`]s of a streamed
-//! answer. The crate also holds what a request [`Needs`] and what a channel or dialect can carry
+//! answer. Texts that become vectors have shapes of
+//! their own ([`EmbedRequest`], [`EmbedAnswer`]). The crate also holds what a request [`Needs`] and what a channel or dialect can carry
 //! ([`Capabilities`]), so that policy can tell an eligible channel from an ineligible one.
 //!
 //! It decides nothing about bytes: how a field is spelled belongs to `dialects`. The one
@@ -20,6 +21,7 @@
 
 mod answer;
 mod content;
+mod embedding;
 mod event;
 mod needs;
 mod request;
@@ -27,6 +29,7 @@ mod usage;
 
 pub use answer::{Answer, Choice, StopReason};
 pub use content::{Image, Json, Part, Text};
+pub use embedding::{EmbedAnswer, EmbedInput, EmbedRequest, Encoding, Purpose, Truncate, Vector};
 pub use event::Event;
 pub use needs::{Capabilities, Need, NeedSet, Needs, uncovered};
 pub use request::{

@@ -36,13 +36,21 @@ pub enum Need {
     /// What one provider keeps and no other has: an earlier response, a stored conversation or
     /// prompt, work in the background.
     StoredState,
+    /// Vectors for texts, instead of an answer.
+    Embeddings,
+    /// Vectors for several texts in one request.
+    ManyInputs,
+    /// Vectors for texts that are given as ids of tokens.
+    TokenInputs,
+    /// A count of tokens, instead of an answer.
+    CountTokens,
     /// A context window that holds the request.
     Context,
 }
 
 impl Need {
     /// Every need, in the order in which [`uncovered`] looks at them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 19] = [
         Self::Streaming,
         Self::Tools,
         Self::ParallelTools,
@@ -57,6 +65,10 @@ impl Need {
         Self::Logprobs,
         Self::Reasoning,
         Self::StoredState,
+        Self::Embeddings,
+        Self::ManyInputs,
+        Self::TokenInputs,
+        Self::CountTokens,
         Self::Context,
     ];
 
@@ -78,18 +90,22 @@ impl Need {
             Self::Logprobs => "logprobs",
             Self::Reasoning => "reasoning",
             Self::StoredState => "stored_state",
+            Self::Embeddings => "embeddings",
+            Self::ManyInputs => "many_inputs",
+            Self::TokenInputs => "token_inputs",
+            Self::CountTokens => "count_tokens",
             Self::Context => "context",
         }
     }
 
-    const fn bit(self) -> u16 {
-        1 << self as u16
+    const fn bit(self) -> u32 {
+        1 << self as u32
     }
 }
 
 /// A set of needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct NeedSet(u16);
+pub struct NeedSet(u32);
 
 impl NeedSet {
     /// Every need.

@@ -285,6 +285,10 @@ pub(crate) struct RawContract {
     pub(crate) many_choices: Option<bool>,
     pub(crate) logprobs: Option<bool>,
     pub(crate) reasoning: Option<bool>,
+    pub(crate) embeddings: Option<bool>,
+    pub(crate) many_inputs: Option<bool>,
+    pub(crate) token_inputs: Option<bool>,
+    pub(crate) count_tokens: Option<bool>,
 }
 
 /// `routes.<name>`, in full.

@@ -63,14 +63,20 @@ pub fn capabilities(dialect: Dialect) -> Capabilities {
     match dialect {
         Dialect::OpenAiResponses => Capabilities::all()
             .without(Need::Audio)
-            .without(Need::ManyChoices),
-        Dialect::OpenAiChat | Dialect::Gemini => Capabilities::all(),
+            .without(Need::ManyChoices)
+            .without(Need::Embeddings)
+            .without(Need::CountTokens),
+        Dialect::OpenAiChat => Capabilities::all().without(Need::CountTokens),
+        Dialect::Gemini => Capabilities::all().without(Need::TokenInputs),
         Dialect::CohereV2 => Capabilities::all()
             .without(Need::ProviderTools)
             .without(Need::Audio)
             .without(Need::Files)
-            .without(Need::ManyChoices),
+            .without(Need::ManyChoices)
+            .without(Need::TokenInputs)
+            .without(Need::CountTokens),
         Dialect::AnthropicMessages => Capabilities::all()
+            .without(Need::Embeddings)
             .without(Need::JsonObject)
             .without(Need::Audio)
             .without(Need::ManyChoices)

@@ -13,10 +13,11 @@ mod tests;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use backstop_chat::{Need, Needs};
+use backstop_chat::{Encoding, Need, Needs};
 use backstop_units::{ModelName, ProviderId};
 
 use crate::dialect::Dialect;
+use crate::operation::Operation;
 use crate::scan::{Fault, Kind, MAX_DEPTH, Member, Scanner};
 use needs::NeedsScan;
 
@@ -40,7 +41,20 @@ pub struct Envelope {
     pub needs: Needs,
     /// Whether it may be sent twice.
     pub replay: Replay,
+    /// How vectors are asked for, where they are.
+    pub vectors: VectorForm,
     pub(crate) spans: Spans,
+}
+
+/// How a request asks for vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct VectorForm {
+    /// How many are asked for, one for each input; 0 where that was not understood.
+    pub inputs: usize,
+    /// Whether it is a list of requests where the dialect has another shape for a single one.
+    pub batch: bool,
+    /// How their numbers are to be written.
+    pub encoding: Encoding,
 }
 
 /// Whether a request may be sent once more when nobody knows what became of it.
@@ -87,6 +101,8 @@ pub(crate) struct Spans {
     /// The `fallbacks` member and the one comma that goes with it.
     pub(crate) fallbacks: Option<Range<usize>>,
     pub(crate) stream_options: StreamOptions,
+    /// Where the body repeats the name of a model that stands in the path, quotes included.
+    pub(crate) repeated_models: Vec<Range<usize>>,
     /// Just after the last member's value.
     pub(crate) end: usize,
 }
@@ -173,6 +189,31 @@ impl From<Fault> for BadRequest {
 /// # Ok::<(), backstop_dialects::BadRequest>(())
 /// ```
 pub fn read_envelope(dialect: Dialect, body: &[u8]) -> Result<Envelope, BadRequest> {
+    read_envelope_for(Operation::Generate, dialect, body)
+}
+
+/// Reads the envelope of a request for any operation in `dialect`.
+///
+/// # Errors
+///
+/// As [`read_envelope`].
+///
+/// ```
+/// use backstop_chat::{Encoding, Need};
+/// use backstop_dialects::{Dialect, Operation, read_envelope_for};
+///
+/// let body = br#"{"model":"m","input":["a","b"],"encoding_format":"base64"}"#;
+/// let envelope = read_envelope_for(Operation::Embed, Dialect::OpenAiChat, body)?;
+/// assert_eq!(envelope.vectors.inputs, 2);
+/// assert_eq!(envelope.vectors.encoding, Encoding::Base64);
+/// assert!(envelope.needs.has(Need::Embeddings) && envelope.needs.has(Need::ManyInputs));
+/// # Ok::<(), backstop_dialects::BadRequest>(())
+/// ```
+pub fn read_envelope_for(
+    operation: Operation,
+    dialect: Dialect,
+    body: &[u8],
+) -> Result<Envelope, BadRequest> {
     let mut scanner = Scanner::over(body)?;
     if scanner.peek()? != Kind::Object {
         scanner.skip()?;
@@ -183,6 +224,7 @@ pub fn read_envelope(dialect: Dialect, body: &[u8]) -> Result<Envelope, BadReque
         ));
     }
     let mut reading = EnvelopeScan {
+        operation,
         dialect,
         keys: Keys::default(),
         model: None,
@@ -190,7 +232,7 @@ pub fn read_envelope(dialect: Dialect, body: &[u8]) -> Result<Envelope, BadReque
         fallbacks: Vec::new(),
         fallbacks_first: false,
         usage_asked: !dialect.usage_is_asked_for(),
-        needs: NeedsScan::default(),
+        needs: NeedsScan::of(operation),
         spans: Spans::default(),
     };
     scanner.object(|inside, member| reading.member(inside, member))?;
@@ -199,6 +241,7 @@ pub fn read_envelope(dialect: Dialect, body: &[u8]) -> Result<Envelope, BadReque
 }
 
 struct EnvelopeScan<'a> {
+    operation: Operation,
     dialect: Dialect,
     keys: Keys<'a>,
     model: Option<String>,
@@ -219,9 +262,10 @@ impl<'a> EnvelopeScan<'a> {
         {
             span.end = member.at;
         }
-        if member.is("model") {
+        let generates = self.operation == Operation::Generate;
+        if member.is("model") && (generates || !self.dialect.model_in_path()) {
             self.model(s)?;
-        } else if member.is("stream") {
+        } else if member.is("stream") && generates {
             self.stream = match s.peek()? {
                 Kind::Bool | Kind::Null => s.bool_or_skip()?.unwrap_or(false),
                 _ => return Err(BadRequest::wrong_type("stream", "true or false")),
@@ -230,7 +274,7 @@ impl<'a> EnvelopeScan<'a> {
             self.fallbacks(s)?;
             self.fallbacks_first = member.comma.is_none();
             self.spans.fallbacks = Some(member.comma.unwrap_or(member.at)..s.at());
-        } else if member.is("stream_options") && self.dialect.usage_is_asked_for() {
+        } else if member.is("stream_options") && generates && self.dialect.usage_is_asked_for() {
             self.stream_options(s)?;
         } else {
             self.needs.member(self.dialect, s, member)?;
@@ -336,14 +380,17 @@ impl<'a> EnvelopeScan<'a> {
             .model
             .or_else(|| self.dialect.model_in_path().then(String::new))
             .ok_or_else(|| BadRequest::new("missing_model", "model", "`model` is required"))?;
+        let mut spans = self.spans;
+        spans.repeated_models = self.needs.repeated_models.clone();
         Ok(Envelope {
             model,
             stream: self.stream,
             fallbacks: self.fallbacks,
             usage_asked: self.usage_asked,
             replay: self.needs.replay(self.dialect),
+            vectors: self.needs.vectors,
             needs: self.needs.finish(self.stream),
-            spans: self.spans,
+            spans,
         })
     }
 }

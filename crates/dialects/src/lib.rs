@@ -24,10 +24,13 @@
 
 mod dialect;
 mod envelope;
+mod operation;
 mod splice;
 
 mod answer;
 mod choices;
+mod counting;
+mod embedding;
 mod error;
 mod stream;
 mod translate;
@@ -43,9 +46,16 @@ mod members;
 mod scan;
 
 pub use answer::{AnswerFacts, Malformed, inspect_answer};
+pub use counting::{carry_count, inspect_count, read_count_request, write_count_request};
 pub use dialect::{Dialect, capabilities, capabilities_between};
-pub use envelope::{BadRequest, Envelope, Fallback, Replay, read_envelope};
+pub use embedding::{
+    inspect_vectors, read_embed_request, read_vectors, write_embed_request, write_vectors,
+};
+pub use envelope::{
+    BadRequest, Envelope, Fallback, Replay, VectorForm, read_envelope, read_envelope_for,
+};
 pub use error::{CallerError, ProviderError, error_body, error_event, error_type, read_error};
+pub use operation::{Operation, capabilities_for};
 pub use splice::{Edits, add_member, remove_member, splice_request};
 pub use stream::{Reading, StreamReader, StreamWriter};
 pub use translate::{

@@ -3,6 +3,7 @@
 //! Same-dialect traffic is passed through, not rebuilt: unknown fields, number formatting, member
 //! order and white space survive because nothing but the named spans is touched.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -50,6 +51,12 @@ pub fn splice_request(
         && !dialect.model_in_path()
     {
         changes.push((spans.model.clone(), quoted(model)));
+    }
+    if let Some(model) = edits.model {
+        let name = quoted(&resource(model));
+        let others = spans.repeated_models.iter();
+        let others = others.filter(|span| body[(*span).clone()] != *name.as_bytes());
+        changes.extend(others.map(|span| (span.clone(), name.clone())));
     }
     if let Some(span) = &spans.fallbacks {
         changes.push((span.clone(), String::new()));
@@ -186,6 +193,16 @@ pub fn remove_member(body: &[u8], name: &str) -> Option<Vec<u8>> {
     }
     left.extend_from_slice(&body[done..]);
     Some(left)
+}
+
+/// The name of a model as Google's resources have it (`models/x`, `tunedModels/y`).
+pub(crate) fn resource(model: &str) -> Cow<'_, str> {
+    let whole = ["models/", "tunedModels/"];
+    if whole.iter().any(|beginning| model.starts_with(beginning)) {
+        Cow::Borrowed(model)
+    } else {
+        Cow::Owned(format!("models/{model}"))
+    }
 }
 
 fn quoted(text: &str) -> String {

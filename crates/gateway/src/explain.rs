@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use backstop_config::{Origin, Resolved, Snapshot};
-use backstop_dialects::{BadRequest, Dialect, Envelope, read_envelope};
+use backstop_dialects::{BadRequest, Dialect, Envelope, Operation, read_envelope_for};
 
 use crate::Source;
 use crate::environment::read;
@@ -34,6 +34,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIALECT", default_value = "openai-chat",
           value_parser = ["openai-chat", "openai-responses", "anthropic-messages", "gemini"])]
     dialect: String,
+
+    /// What the request asks for
+    #[arg(long, value_name = "OPERATION", default_value = "generate",
+          value_parser = ["generate", "embed", "count_tokens"])]
+    operation: String,
 
     /// A running gateway whose breakers and retry budgets are shown, such as http://127.0.0.1:8080
     #[arg(long, value_name = "URL")]
@@ -94,9 +99,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "gemini" => Dialect::Gemini,
         _ => Dialect::OpenAiChat,
     };
+    let operation = match args.operation.as_str() {
+        "embed" => Operation::Embed,
+        "count_tokens" => Operation::CountTokens,
+        _ => Operation::Generate,
+    };
     let envelope = match &args.request {
         None => None,
-        Some(file) => Some(envelope(dialect, file)?),
+        Some(file) => Some(envelope(operation, dialect, file)?),
     };
     let (live, failed) = match args.metrics.as_deref().map(live::ask).transpose()? {
         None => (Live::NotAsked, None),
@@ -109,6 +119,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let request = Request {
         dialect,
+        operation,
         envelope: envelope.as_ref(),
     };
     let findings = Findings::new(&snapshot, &resolved, &from, &request, &live);
@@ -133,12 +144,13 @@ fn resolve(snapshot: &Snapshot, name: &str) -> Result<Resolved, Error> {
     })
 }
 
-fn envelope(dialect: Dialect, file: &PathBuf) -> anyhow::Result<Envelope> {
+fn envelope(operation: Operation, dialect: Dialect, file: &PathBuf) -> anyhow::Result<Envelope> {
     let body = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let envelope = read_envelope(dialect, &body).map_err(|bad| Error::BadRequest {
-        file: file.clone(),
-        bad,
-    })?;
+    let envelope =
+        read_envelope_for(operation, dialect, &body).map_err(|bad| Error::BadRequest {
+            file: file.clone(),
+            bad,
+        })?;
     Ok(envelope)
 }
 

@@ -17,6 +17,8 @@ pub struct JourneyRecord {
     pub requested: String,
     /// The caller's dialect.
     pub dialect: &'static str,
+    /// What was asked for: `generate`, `embed` or `count_tokens`.
+    pub operation: &'static str,
     /// Whether a stream was asked for.
     pub streaming: bool,
     /// Which repetition the caller's SDK said this is (`x-stainless-retry-count`).
@@ -59,6 +61,7 @@ impl JourneyRecord {
             caller: None,
             requested: requested.into(),
             dialect: "",
+            operation: "generate",
             streaming: false,
             caller_retry: None,
             started: Moment::START,
@@ -80,6 +83,7 @@ impl JourneyRecord {
             "caller": self.caller.as_ref().map(CallerName::as_str),
             "model_requested": self.requested,
             "dialect": self.dialect,
+            "operation": self.operation,
             "stream": self.streaming,
             "caller_retry": self.caller_retry,
             "total_ms": millis(self.total),

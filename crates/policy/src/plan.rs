@@ -205,14 +205,24 @@ impl Plan {
 }
 
 /// What the request needs and `channel` cannot carry. Fields may be dropped where the route says
-/// so; a stream and room for the request are not fields.
+/// so; a stream, what is asked at all and room for the request are not fields.
 fn missing(ask: &Ask<'_>, channel: &Channel, lossy: Lossy) -> Option<Need> {
     let carries = (ask.carries)(channel);
     match lossy {
         Lossy::Refuse => uncovered(ask.needs, &carries),
         Lossy::Drop => {
-            let kept =
-                |need: &Need| matches!(need, Need::Streaming | Need::StoredState | Need::Context);
+            let kept = |need: &Need| {
+                matches!(
+                    need,
+                    Need::Streaming
+                        | Need::StoredState
+                        | Need::Embeddings
+                        | Need::ManyInputs
+                        | Need::TokenInputs
+                        | Need::CountTokens
+                        | Need::Context
+                )
+            };
             let set: NeedSet = ask.needs.set.iter().filter(kept).collect();
             uncovered(&Needs { set, ..*ask.needs }, &carries)
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use backstop_classifier::Family;
-use backstop_dialects::Dialect;
+use backstop_dialects::{Dialect, Operation};
 use backstop_units::ModelName;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
@@ -74,6 +74,13 @@ pub trait Adapter: Send + Sync + fmt::Debug {
         &[KeyForm::Value]
     }
 
+    /// The path below the version of a call for anything but an answer, `call.operation`; `None`
+    /// where the provider, or its model, has no such call. Asked about a call without a body, too,
+    /// since a channel that cannot answer is not planned with.
+    fn operation_path(&self, _provider: &Provider, _call: &Call<'_>) -> Option<String> {
+        None
+    }
+
     /// The further dialects it speaks, each with its path. A caller who speaks one of them is
     /// served in it; all others in the first, [`dialect`](Self::dialect).
     fn also(&self) -> &'static [(Dialect, &'static str)] {
@@ -136,9 +143,18 @@ pub trait Adapter: Send + Sync + fmt::Debug {
 
         let mut request = Request::new(self.body(call));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = match self.call_path(provider, call) {
-            Some(path) => provider.address().join(self.version(), &path)?,
-            None => provider.target_in(call.dialect).clone(),
+        *request.uri_mut() = if call.operation == Operation::Generate {
+            match self.call_path(provider, call) {
+                Some(path) => provider.address().join(self.version(), &path)?,
+                None => provider.target_in(call.dialect).clone(),
+            }
+        } else {
+            let path = self.operation_path(provider, call);
+            let path = path.ok_or_else(|| Error::NoSuchOperation {
+                provider: provider.id().clone(),
+                operation: call.operation,
+            })?;
+            provider.address().join(self.version(), &path)?
         };
         *request.headers_mut() = headers;
         Ok(request)

@@ -7,11 +7,11 @@
 //! - `anthropic-beta` is a list: the caller's entries and the operator's are both sent.
 
 use backstop_classifier::Family;
-use backstop_dialects::Dialect;
+use backstop_dialects::{Dialect, Operation};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::adapter::{Adapter, Signature};
-use crate::{Call, Error};
+use crate::{Call, Error, Provider};
 
 const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
@@ -33,6 +33,11 @@ impl Adapter for Anthropic {
 
     fn path(&self) -> &'static str {
         "/messages"
+    }
+
+    fn operation_path(&self, _provider: &Provider, call: &Call<'_>) -> Option<String> {
+        let counts = call.operation == Operation::CountTokens;
+        counts.then(|| "/messages/count_tokens".to_owned())
     }
 
     fn signature(&self) -> Signature {

@@ -1,6 +1,6 @@
 //! One attempt, as its builder needs it.
 
-use backstop_dialects::Dialect;
+use backstop_dialects::{Dialect, Operation};
 use backstop_units::{ModelName, RequestId, Secret};
 use bytes::Bytes;
 use http::HeaderMap;
@@ -14,6 +14,10 @@ pub struct Call<'a> {
     pub body: Bytes,
     /// Which dialect that is; `None` for the provider's first.
     pub dialect: Option<Dialect>,
+    /// What is asked for.
+    pub operation: Operation,
+    /// Whether the body is a list of requests, where the dialect has another path for a single one.
+    pub batch: bool,
     /// The key chosen for this attempt; `None` for a keyless provider.
     pub key: Option<&'a Secret>,
     /// Whether the key is a short-lived token: it goes out as a bearer, wherever the provider's
@@ -37,6 +41,8 @@ impl<'a> Call<'a> {
             model,
             body,
             dialect: None,
+            operation: Operation::Generate,
+            batch: false,
             key: None,
             is_token: false,
             request_id,

@@ -4,9 +4,10 @@
 //! is spoken: the first has another shape.
 
 use backstop_classifier::Family;
-use backstop_dialects::Dialect;
+use backstop_dialects::{Dialect, Operation};
 
 use crate::adapter::Adapter;
+use crate::{Call, Provider};
 
 /// Cohere's own API.
 #[derive(Debug)]
@@ -23,6 +24,10 @@ impl Adapter for Cohere {
 
     fn path(&self) -> &'static str {
         "/chat"
+    }
+
+    fn operation_path(&self, _provider: &Provider, call: &Call<'_>) -> Option<String> {
+        (call.operation == Operation::Embed).then(|| "/embed".to_owned())
     }
 
     fn version(&self) -> &'static str {

@@ -1,5 +1,6 @@
 //! Why a provider cannot be made, or a request cannot be built.
 
+use backstop_dialects::Operation;
 use backstop_units::ProviderId;
 use thiserror::Error;
 
@@ -65,6 +66,14 @@ pub enum Error {
     /// Not a directory of Entra's.
     #[error("a tenant is the id of a directory, or its domain")]
     EntraTenant,
+    /// The provider has no call for what is asked.
+    #[error("{provider} has no call to {operation} with this model")]
+    NoSuchOperation {
+        /// Who would have been called.
+        provider: ProviderId,
+        /// What for.
+        operation: Operation,
+    },
     /// The request id holds bytes that no header may carry.
     #[error("the request id holds characters that no header may carry")]
     RequestId,

@@ -9,7 +9,7 @@
 use std::fmt::Write as _;
 
 use backstop_classifier::Family;
-use backstop_dialects::Dialect;
+use backstop_dialects::{Dialect, Operation};
 
 use crate::adapter::{Adapter, Signature};
 use crate::{Call, Provider};
@@ -32,21 +32,24 @@ impl Adapter for Gemini {
     }
 
     fn call_path(&self, _provider: &Provider, call: &Call<'_>) -> Option<String> {
-        let model = call.model.as_str();
-        // A resource name such as `tunedModels/x` stands as it is.
-        let whole = ["models/", "tunedModels/"];
-        let mut path = if whole.iter().any(|beginning| model.starts_with(beginning)) {
-            "/".to_owned()
-        } else {
-            "/models/".to_owned()
+        Some(method(
+            call,
+            if call.stream {
+                ":streamGenerateContent?alt=sse"
+            } else {
+                ":generateContent"
+            },
+        ))
+    }
+
+    fn operation_path(&self, _provider: &Provider, call: &Call<'_>) -> Option<String> {
+        let name = match call.operation {
+            Operation::Generate => return None,
+            Operation::Embed if call.batch => ":batchEmbedContents",
+            Operation::Embed => ":embedContent",
+            Operation::CountTokens => ":countTokens",
         };
-        encode(model, &mut path);
-        path.push_str(if call.stream {
-            ":streamGenerateContent?alt=sse"
-        } else {
-            ":generateContent"
-        });
-        Some(path)
+        Some(method(call, name))
     }
 
     fn version(&self) -> &'static str {
@@ -56,6 +59,21 @@ impl Adapter for Gemini {
     fn signature(&self) -> Signature {
         Signature::Header("x-goog-api-key")
     }
+}
+
+/// The path of a method of the model that is called.
+fn method(call: &Call<'_>, name: &str) -> String {
+    let model = call.model.as_str();
+    // A resource name such as `tunedModels/x` stands as it is.
+    let whole = ["models/", "tunedModels/"];
+    let mut path = if whole.iter().any(|beginning| model.starts_with(beginning)) {
+        "/".to_owned()
+    } else {
+        "/models/".to_owned()
+    };
+    encode(model, &mut path);
+    path.push_str(name);
+    path
 }
 
 /// Percent-encodes what has a meaning of its own in a path, but for slashes (RFC 3986, 2.3).

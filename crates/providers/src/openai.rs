@@ -9,11 +9,11 @@
 //!   in the second one was recorded.
 
 use backstop_classifier::Family;
-use backstop_dialects::Dialect;
+use backstop_dialects::{Dialect, Operation};
 use http::{HeaderMap, HeaderName};
 
 use crate::adapter::{Adapter, request_id};
-use crate::{Call, Error};
+use crate::{Call, Error, Provider};
 
 const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-client-request-id");
 /// The longest id OpenAI takes in [`CLIENT_REQUEST_ID`].
@@ -21,6 +21,9 @@ const CLIENT_REQUEST_ID_MAX: usize = 512;
 
 /// OpenAI's second dialect, below the same version.
 pub(crate) const RESPONSES: &[(Dialect, &str)] = &[(Dialect::OpenAiResponses, "/responses")];
+
+/// Where OpenAI, and who is like it, is asked for vectors.
+const EMBEDDINGS: &str = "/embeddings";
 
 static FORWARDS: [HeaderName; 4] = [
     HeaderName::from_static("openai-organization"),
@@ -44,6 +47,10 @@ impl Adapter for OpenAi {
 
     fn path(&self) -> &'static str {
         "/chat/completions"
+    }
+
+    fn operation_path(&self, _provider: &Provider, call: &Call<'_>) -> Option<String> {
+        (call.operation == Operation::Embed).then(|| EMBEDDINGS.to_owned())
     }
 
     fn also(&self) -> &'static [(Dialect, &'static str)] {
@@ -72,6 +79,8 @@ pub(crate) struct Compatible {
     pub(crate) version: &'static str,
     /// What it speaks besides.
     pub(crate) also: &'static [(Dialect, &'static str)],
+    /// Whether it serves models that make vectors.
+    pub(crate) embeds: bool,
 }
 
 impl Adapter for Compatible {
@@ -85,6 +94,10 @@ impl Adapter for Compatible {
 
     fn path(&self) -> &'static str {
         "/chat/completions"
+    }
+
+    fn operation_path(&self, _provider: &Provider, call: &Call<'_>) -> Option<String> {
+        (self.embeds && call.operation == Operation::Embed).then(|| EMBEDDINGS.to_owned())
     }
 
     fn also(&self) -> &'static [(Dialect, &'static str)] {

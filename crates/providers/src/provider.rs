@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use backstop_classifier::Family;
-use backstop_dialects::Dialect;
-use backstop_units::{KeyId, ModelName, ProviderId, Secret};
+use backstop_dialects::{Dialect, Operation};
+use backstop_units::{KeyId, ModelName, ProviderId, RequestId, Secret};
 use bytes::Bytes;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE,
@@ -170,6 +170,35 @@ impl Provider {
     pub fn dialects(&self) -> impl Iterator<Item = Dialect> {
         let also = self.also.iter().map(|(dialect, _)| *dialect);
         std::iter::once(self.dialect()).chain(also)
+    }
+
+    /// Whether it can be asked for `operation` on `model`, speaking `dialect`. An address that is the
+    /// whole one of its conversations leads nowhere else.
+    ///
+    /// ```
+    /// use backstop_dialects::{Dialect, Operation};
+    /// use backstop_providers::{Provider, row};
+    /// use backstop_units::{ModelName, ProviderId};
+    ///
+    /// let openai = Provider::new(ProviderId::new("openai"), row("openai").expect("a known kind"))?;
+    /// let model = ModelName::new("text-embedding-3-small");
+    /// assert!(openai.performs(Operation::Embed, Dialect::OpenAiChat, &model));
+    /// assert!(!openai.performs(Operation::CountTokens, Dialect::OpenAiChat, &model));
+    /// # Ok::<(), backstop_providers::Error>(())
+    /// ```
+    #[must_use]
+    pub fn performs(&self, operation: Operation, dialect: Dialect, model: &ModelName) -> bool {
+        if operation == Operation::Generate {
+            return true;
+        }
+        let id = RequestId::new("");
+        let call = Call {
+            dialect: Some(dialect),
+            operation,
+            ..Call::new(model, Bytes::new(), &id)
+        };
+        !self.address.ends_with(self.adapter.path())
+            && self.adapter.operation_path(self, &call).is_some()
     }
 
     /// Whose table of failures is read first.

@@ -126,6 +126,7 @@ static ROWS: &[Row] = &[
             family: Family::Groq,
             version: V1,
             also: &[],
+            embeds: false,
         },
     ),
     hosted(
@@ -137,6 +138,7 @@ static ROWS: &[Row] = &[
             family: Family::Mistral,
             version: V1,
             also: &[],
+            embeds: true,
         },
     ),
     hosted(
@@ -148,6 +150,7 @@ static ROWS: &[Row] = &[
             family: Family::DeepSeek,
             version: NONE,
             also: RESPONSES,
+            embeds: false,
         },
     ),
     hosted(
@@ -159,6 +162,7 @@ static ROWS: &[Row] = &[
             family: Family::OpenRouter,
             version: V1,
             also: RESPONSES,
+            embeds: true,
         },
     ),
     hosted(
@@ -170,6 +174,7 @@ static ROWS: &[Row] = &[
             family: Family::Xai,
             version: V1,
             also: RESPONSES,
+            embeds: false,
         },
     ),
     hosted(
@@ -181,6 +186,7 @@ static ROWS: &[Row] = &[
             family: Family::Together,
             version: V1,
             also: &[],
+            embeds: true,
         },
     ),
     hosted(
@@ -192,6 +198,7 @@ static ROWS: &[Row] = &[
             family: Family::Fireworks,
             version: V1,
             also: &[],
+            embeds: true,
         },
     ),
     hosted(
@@ -203,6 +210,7 @@ static ROWS: &[Row] = &[
             family: Family::Cerebras,
             version: V1,
             also: &[],
+            embeds: false,
         },
     ),
     hosted(
@@ -214,6 +222,7 @@ static ROWS: &[Row] = &[
             family: Family::Perplexity,
             version: NONE,
             also: &[],
+            embeds: false,
         },
     ),
     local(
@@ -224,6 +233,7 @@ static ROWS: &[Row] = &[
             family: Family::Ollama,
             version: V1,
             also: &[],
+            embeds: true,
         },
     ),
     local(
@@ -234,6 +244,7 @@ static ROWS: &[Row] = &[
             family: Family::Vllm,
             version: V1,
             also: &[],
+            embeds: true,
         },
     ),
     local(
@@ -244,6 +255,7 @@ static ROWS: &[Row] = &[
             family: Family::LmStudio,
             version: V1,
             also: &[],
+            embeds: true,
         },
     ),
     Row {
@@ -256,6 +268,7 @@ static ROWS: &[Row] = &[
             family: Family::General,
             version: V1,
             also: &[],
+            embeds: true,
         },
     },
 ];

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use backstop_admission::{Ask, At, Caller, Denied, Price, estimate};
 use backstop_config::{Resolved, Snapshot};
-use backstop_dialects::Envelope;
+use backstop_dialects::{Envelope, Operation};
 use backstop_policy::{AttemptRow, Leg, Plan};
 use backstop_state::AdmitGuard;
 use backstop_units::{ByteCount, MicroUsd, Moment, ProviderId, Tokens};
@@ -56,6 +56,21 @@ fn presented(headers: &HeaderMap) -> Option<&str> {
     (!key.is_empty()).then_some(key)
 }
 
+/// Whether the caller may name this model.
+///
+/// # Errors
+/// It may not.
+pub(crate) fn may_name(caller: &Caller, resolved: &Resolved) -> Result<(), Denied> {
+    match resolved {
+        Resolved::Configured(route) => caller.border.route(&route.name),
+        Resolved::Minted(route) => route
+            .groups
+            .iter()
+            .flat_map(|group| &group.channels)
+            .try_for_each(|channel| caller.border.direct(&channel.provider)),
+    }
+}
+
 /// Whether the caller may name this model, bring these fallbacks, pin this key.
 ///
 /// # Errors
@@ -66,14 +81,7 @@ pub(crate) fn check_ask(
     envelope: &Envelope,
     asked: &Asked,
 ) -> Result<(), Denied> {
-    match resolved {
-        Resolved::Configured(route) => caller.border.route(&route.name)?,
-        Resolved::Minted(route) => {
-            for channel in route.groups.iter().flat_map(|group| &group.channels) {
-                caller.border.direct(&channel.provider)?;
-            }
-        }
-    }
+    may_name(caller, resolved)?;
     if !envelope.fallbacks.is_empty() && !caller.may.fallbacks {
         return Err(Denied::Fallbacks);
     }
@@ -138,22 +146,29 @@ impl Admitted {
         snapshot: &Arc<Snapshot>,
         caller: &Caller,
         plan: &Plan,
-        envelope: &Envelope,
+        (operation, envelope): (Operation, &Envelope),
         body: ByteCount,
     ) -> Result<Self, Denied> {
-        let answer = match envelope.needs.answer {
-            Tokens(0) => UNSAID,
-            said => said,
+        let (prompt, answer) = match (operation, envelope.needs.answer) {
+            // Nothing is generated, and nothing is read but to be measured.
+            (Operation::CountTokens, _) => (Tokens(0), Tokens(0)),
+            (Operation::Embed, _) => (estimate(body), Tokens(0)),
+            (Operation::Generate, Tokens(0)) => (estimate(body), UNSAID),
+            (Operation::Generate, said) => (estimate(body), said),
+        };
+        let tokens = match operation {
+            Operation::Generate => envelope.needs.prompt.saturating_add(envelope.needs.answer),
+            Operation::Embed | Operation::CountTokens => prompt,
         };
         // Whoever serves it, it costs no more than at the dearest of those who may.
         let money = plan
             .candidates
             .iter()
             .filter_map(|candidate| snapshot.prices.get(&candidate.channel.label()))
-            .map(|price| price.ceiling(estimate(body), answer))
+            .map(|price| price.ceiling(prompt, answer))
             .max();
         let ask = Ask {
-            tokens: envelope.needs.prompt.saturating_add(envelope.needs.answer),
+            tokens,
             money: money.unwrap_or_default(),
         };
         let at = at(gateway, gateway.clock.now());

@@ -4,6 +4,7 @@
 //! caller's hang-up, and ends all of them.
 
 mod attempt;
+mod carry;
 mod hooks;
 mod relay;
 mod tally;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 use backstop_classifier::Verdict;
 use backstop_config::Snapshot;
-use backstop_dialects::{Dialect, Envelope, Loss, WriteOptions, error_event};
+use backstop_dialects::{Dialect, Envelope, Loss, Operation, WriteOptions, error_event};
 use backstop_keypool::{Ask as KeyAsk, NoKey};
 use backstop_policy::{Action, Channel, CommitChoice, Ending, Event, Lossy};
 use backstop_providers::Provider;
@@ -36,6 +37,7 @@ use crate::terms::Asked;
 pub(crate) struct Request {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) dialect: Dialect,
+    pub(crate) operation: Operation,
     pub(crate) envelope: Envelope,
     pub(crate) body: Bytes,
     /// The request's share of the process's memory, held to the end.

@@ -20,7 +20,7 @@ use crate::scrub::Scrubber;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
     #[error(
-        "no such path: {path}. Served are /v1/chat/completions, /v1/responses, /v1/messages and /v1/models"
+        "no such path: {path}. Served are /v1/chat/completions, /v1/responses, /v1/messages, /v1/embeddings and /v1/models"
     )]
     NoSuchPath { path: String },
     #[error("{path} answers {allowed} only")]

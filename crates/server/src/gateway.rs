@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwap;
 use backstop_breaker as breaker;
 use backstop_config::{Snapshot, diff};
-use backstop_dialects::Dialect;
+use backstop_dialects::{Dialect, Operation};
 use backstop_ledger::Ledger;
 use backstop_policy::Channel;
 use backstop_state::State;
@@ -94,10 +94,11 @@ impl Gateway {
     }
 
     /// Counts a request that was turned away before its journey.
-    pub(crate) fn count_refused(&self, dialect: Dialect, accepted: Moment) {
+    pub(crate) fn count_refused(&self, dialect: Dialect, operation: Operation, accepted: Moment) {
         self.metrics.request_ended(&RequestEnd {
             route: "",
             dialect: dialect.as_str(),
+            operation: operation.as_str(),
             outcome: "bad_request",
             attempts: 0,
             duration: self.clock.now().since(accepted),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use backstop_admission::Denied;
 use backstop_config::{Resolved, Snapshot};
-use backstop_dialects::{Dialect, Replay, read_envelope};
+use backstop_dialects::{Dialect, Operation, Replay, read_envelope_for};
 use backstop_ledger::JourneyRecord;
 use backstop_policy::{Exclusion, Journey, Plan, Terms};
 use backstop_units::{ByteCount, Moment, RequestId};
@@ -21,7 +21,7 @@ use crate::journal::Journal;
 use crate::outlet::{AnswerBody, Outlet, respond};
 use crate::plan::{PlanAsk, plan_for};
 use crate::request_id::{self, request_id};
-use crate::surface::{Addressed, Surface, dialect_of};
+use crate::surface::{Addressed, Surface, dialect_of, listing_dialect, model_named};
 use crate::terms::Asked;
 use crate::{caller, framing, models, status};
 
@@ -39,25 +39,41 @@ where
         Err(refused) => return turn_away(dialect, &id, refused),
     };
     let answer = match surface {
-        Surface::Chat(spoken) => {
+        Surface::Ask {
+            dialect: spoken,
+            operation,
+        } => {
             dialect = spoken;
             let array = Addressed::read(request.uri()).is_some_and(|addressed| addressed.array);
-            match prepare(&gateway, spoken, request, &id, accepted).await {
+            match prepare(&gateway, (spoken, operation), request, &id, accepted).await {
                 Ok((drive, outlet)) => {
                     let answer = respond(Box::pin(drive.run()), outlet).await;
                     return if array { as_array(answer) } else { answer };
                 }
                 Err(refused) => {
-                    gateway.count_refused(spoken, accepted);
+                    gateway.count_refused(spoken, operation, accepted);
                     return turn_away(dialect, &id, refused);
                 }
             }
         }
         Surface::Models => {
+            let dialect = listing_dialect(path, request.headers());
             let snapshot = gateway.snapshot();
             match caller::identify(&snapshot, request.headers(), gateway.clock.wall()) {
-                Ok(caller) => models::list(&snapshot, caller.as_deref(), request.headers()),
+                Ok(caller) => models::list(&snapshot, caller.as_deref(), dialect),
                 Err(denied) => return turn_away(dialect, &id, denied.into()),
+            }
+        }
+        Surface::Model => {
+            let dialect = listing_dialect(path, request.headers());
+            let snapshot = gateway.snapshot();
+            let model = model_named(path).unwrap_or_default();
+            let told = caller::identify(&snapshot, request.headers(), gateway.clock.wall())
+                .map_err(Refused::from)
+                .and_then(|caller| models::one(&snapshot, caller.as_deref(), dialect, &model));
+            match told {
+                Ok(answer) => answer,
+                Err(refused) => return turn_away(dialect, &id, refused),
             }
         }
         Surface::Health => status::health(),
@@ -125,7 +141,7 @@ fn turn_away(dialect: Dialect, id: &RequestId, refused: Refused) -> Response<Ans
 /// Everything before the first attempt. No provider has heard of the request yet.
 async fn prepare<B>(
     gateway: &Arc<Gateway>,
-    dialect: Dialect,
+    (dialect, operation): (Dialect, Operation),
     request: Request<B>,
     id: &RequestId,
     accepted: Moment,
@@ -147,7 +163,7 @@ where
         idle: snapshot.server.body_idle,
     };
     let (body, share) = read_body(&head.headers, body, limits, &gateway.buffered).await?;
-    let mut envelope = read_envelope(dialect, &body)?;
+    let mut envelope = read_envelope_for(operation, dialect, &body)?;
     if let Some(addressed) = Addressed::read(&head.uri) {
         envelope = envelope.addressed(addressed.model, addressed.stream);
     }
@@ -168,6 +184,7 @@ where
     let session = asked.session(gateway, &snapshot);
     let asked_for = PlanAsk {
         dialect,
+        operation,
         needs: &envelope.needs,
         fallbacks: &envelope.fallbacks,
         roll: gateway.chance.roll(),
@@ -183,7 +200,12 @@ where
             caller::check_plan(caller, &plan)?;
             let size = ByteCount(body.len() as u64);
             Some(Admitted::take(
-                gateway, &snapshot, caller, &plan, &envelope, size,
+                gateway,
+                &snapshot,
+                caller,
+                &plan,
+                (operation, &envelope),
+                size,
             )?)
         }
     };
@@ -199,6 +221,7 @@ where
     };
     let record = JourneyRecord {
         dialect: dialect.as_str(),
+        operation: operation.as_str(),
         streaming: envelope.stream,
         caller: caller.map(|caller| caller.name.clone()),
         caller_retry: asked.caller_retry,
@@ -220,6 +243,7 @@ where
         lossy: route.lossy,
         snapshot,
         dialect,
+        operation,
         envelope,
         body,
         _share: share,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backstop_chat::Needs;
-use backstop_dialects::Dialect;
+use backstop_dialects::{Dialect, Operation};
 use backstop_policy::{Aftermath, AttemptRow, Channel, HookDecision, HookStage, Leg};
 use backstop_units::RequestId;
 use bytes::Bytes;
@@ -107,6 +107,8 @@ pub struct HookAsk {
     pub requested: String,
     /// The caller's dialect.
     pub dialect: Dialect,
+    /// What is asked for. Only a conversation can be answered by a hook.
+    pub operation: Operation,
     /// Whether the answer is streamed.
     pub streaming: bool,
     /// What the request needs to be carried.

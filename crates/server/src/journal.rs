@@ -165,6 +165,7 @@ impl Journal {
         metrics.request_ended(&RequestEnd {
             route: &self.route,
             dialect: record.dialect,
+            operation: record.operation,
             outcome,
             attempts: self.journey.sends(),
             duration: record.total,
@@ -174,6 +175,7 @@ impl Journal {
             target: "backstop::journey",
             request_id = %record.request_id,
             route = %self.route,
+            operation = record.operation,
             outcome,
             status,
             attempts = self.journey.sends(),

@@ -5,7 +5,7 @@
 use backstop_admission::Caller;
 use backstop_chat::{Need, Needs};
 use backstop_config::Snapshot;
-use backstop_dialects::{Dialect, Fallback, capabilities_between};
+use backstop_dialects::{Dialect, Fallback, Operation, capabilities_for};
 use backstop_policy::{Ask, Binding, CallerFallback, Channel, Load, Plan, Route};
 use backstop_state::{Answering, State};
 use backstop_units::{Moment, ProviderId, Roll};
@@ -15,6 +15,8 @@ use backstop_units::{Moment, ProviderId, Roll};
 pub struct PlanAsk<'a> {
     /// The caller's dialect.
     pub dialect: Dialect,
+    /// What is asked for.
+    pub operation: Operation,
     /// What must be carried.
     pub needs: &'a Needs,
     /// The caller's own chain, in order.
@@ -45,7 +47,13 @@ pub fn plan_for(snapshot: &Snapshot, route: &Route, asked: &PlanAsk<'_>) -> Plan
             return channel.contract;
         };
         let spoken = provider.dialect_for(asked.dialect, &channel.model);
-        let carried = capabilities_between(asked.dialect, spoken);
+        let carried = capabilities_for(asked.operation, asked.dialect, spoken, &channel.model);
+        let carried = match asked.operation.need() {
+            Some(need) if !provider.performs(asked.operation, spoken, &channel.model) => {
+                carried.without(need)
+            }
+            _ => carried,
+        };
         let carried = if home.is_none_or(|home| *home == channel.provider) {
             carried
         } else {

@@ -1,15 +1,22 @@
-//! Which paths the gateway answers, and in whose dialect.
+//! Which paths the gateway answers, in whose dialect, and what is asked there.
 
-use backstop_dialects::Dialect;
-use http::{Method, Uri};
+use backstop_dialects::{Dialect, Operation};
+use http::{HeaderMap, Method, Uri};
 
 /// What a path leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Surface {
-    /// A conversation, in this dialect.
-    Chat(Dialect),
+    /// Something that a provider is asked for.
+    Ask {
+        /// The caller's dialect.
+        dialect: Dialect,
+        /// What is asked for.
+        operation: Operation,
+    },
     /// The models a caller may name.
     Models,
+    /// One of them.
+    Model,
     /// Whether the process lives.
     Health,
     /// Whether it should get traffic.
@@ -22,28 +29,94 @@ impl Surface {
     /// The surface at `path`. Both drop-in prefixes (`/openai`, `/anthropic`) lead to the same
     /// surfaces as the bare paths.
     pub(crate) fn at(path: &str) -> Option<Self> {
-        let bare = path
-            .strip_prefix("/openai")
-            .or_else(|| path.strip_prefix("/anthropic"))
-            .filter(|rest| rest.starts_with("/v1/"))
-            .unwrap_or(path);
-        match bare {
-            "/v1/chat/completions" => Some(Self::Chat(Dialect::OpenAiChat)),
-            "/v1/responses" => Some(Self::Chat(Dialect::OpenAiResponses)),
-            "/v1/messages" => Some(Self::Chat(Dialect::AnthropicMessages)),
-            "/v1/models" => Some(Self::Models),
+        let ask = |dialect, operation| Some(Self::Ask { dialect, operation });
+        match bare(path) {
+            "/v1/chat/completions" => ask(Dialect::OpenAiChat, Operation::Generate),
+            "/v1/responses" => ask(Dialect::OpenAiResponses, Operation::Generate),
+            "/v1/embeddings" => ask(Dialect::OpenAiChat, Operation::Embed),
+            "/v1/messages" => ask(Dialect::AnthropicMessages, Operation::Generate),
+            "/v1/messages/count_tokens" => ask(Dialect::AnthropicMessages, Operation::CountTokens),
+            "/v1/models" | "/v1beta/models" => Some(Self::Models),
             "/healthz" => Some(Self::Health),
             "/readyz" => Some(Self::Ready),
             "/metrics" => Some(Self::Metrics),
-            _ => models_and_method(path).map(|_| Self::Chat(Dialect::Gemini)),
+            _ => match models_and_method(path) {
+                Some((_, method)) => ask(Dialect::Gemini, method.operation()),
+                None => model_named(path).map(|_| Self::Model),
+            },
         }
     }
 
     /// The one method it answers.
     pub(crate) const fn method(self) -> Method {
         match self {
-            Self::Chat(_) => Method::POST,
+            Self::Ask { .. } => Method::POST,
             _ => Method::GET,
+        }
+    }
+}
+
+/// The path without the prefix that a drop-in client was given.
+fn bare(path: &str) -> &str {
+    let prefixes = [
+        ("/openai", "/v1/"),
+        ("/anthropic", "/v1/"),
+        ("/genai", "/v1beta/"),
+        ("/genai", "/v1/models"),
+    ];
+    let below = |(prefix, version): (&str, &str)| {
+        let rest = path.strip_prefix(prefix)?;
+        rest.starts_with(version).then_some(rest)
+    };
+    prefixes.into_iter().find_map(below).unwrap_or(path)
+}
+
+/// The model that a path like `/v1/models/{model}` asks about.
+pub(crate) fn model_named(path: &str) -> Option<String> {
+    let bare = bare(path);
+    let name = bare
+        .strip_prefix("/v1/models/")
+        .or_else(|| bare.strip_prefix("/v1beta/models/"))?;
+    decoded(name).filter(|name| !name.is_empty())
+}
+
+/// The dialect in which the models are listed at `path`: its own, or that of the client which
+/// says that it is Anthropic's.
+pub(crate) fn listing_dialect(path: &str, headers: &HeaderMap) -> Dialect {
+    match dialect_of(path) {
+        Dialect::OpenAiChat if headers.contains_key("anthropic-version") => {
+            Dialect::AnthropicMessages
+        }
+        dialect => dialect,
+    }
+}
+
+/// A method of a model, in Google's style.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GoogleMethod {
+    Generate,
+    Stream,
+    Embed,
+    Count,
+}
+
+impl GoogleMethod {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "generateContent" => Self::Generate,
+            "streamGenerateContent" => Self::Stream,
+            // One of them takes a list of requests, which the body shows.
+            "embedContent" | "batchEmbedContents" => Self::Embed,
+            "countTokens" => Self::Count,
+            _ => return None,
+        })
+    }
+
+    const fn operation(self) -> Operation {
+        match self {
+            Self::Generate | Self::Stream => Operation::Generate,
+            Self::Embed => Operation::Embed,
+            Self::Count => Operation::CountTokens,
         }
     }
 }
@@ -63,7 +136,7 @@ impl Addressed {
     /// What stands in a path like `/genai/v1beta/models/{model}:generateContent`; `None` for others.
     pub(crate) fn read(uri: &Uri) -> Option<Self> {
         let (model, method) = models_and_method(uri.path())?;
-        let stream = method == "streamGenerateContent";
+        let stream = method == GoogleMethod::Stream;
         let mut asked = uri.query().unwrap_or_default().split('&');
         Some(Self {
             model: decoded(model)?,
@@ -74,14 +147,14 @@ impl Addressed {
 }
 
 /// The model and the method of a path in Google's style.
-fn models_and_method(path: &str) -> Option<(&str, &str)> {
+fn models_and_method(path: &str) -> Option<(&str, GoogleMethod)> {
     let bare = path.strip_prefix("/genai").unwrap_or(path);
     let rest = bare
         .strip_prefix("/v1beta/models/")
         .or_else(|| bare.strip_prefix("/v1/models/"))?;
     let (model, method) = rest.rsplit_once(':')?;
-    let known = matches!(method, "generateContent" | "streamGenerateContent");
-    (known && !model.is_empty()).then_some((model, method))
+    let method = GoogleMethod::named(method)?;
+    (!model.is_empty()).then_some((model, method))
 }
 
 /// A path segment without its percent-encoding, undone once (RFC 3986, 2.1); `None` where it is
@@ -120,42 +193,48 @@ mod tests {
 
     #[test]
     fn paths_lead_where_the_drop_in_clients_expect() {
+        use Dialect::{AnthropicMessages, Gemini, OpenAiChat, OpenAiResponses};
+        use Operation::{CountTokens, Embed, Generate};
+
+        let ask = |dialect, operation| Some(Surface::Ask { dialect, operation });
         for (path, surface) in [
+            ("/v1/chat/completions", ask(OpenAiChat, Generate)),
+            ("/openai/v1/chat/completions", ask(OpenAiChat, Generate)),
+            ("/v1/embeddings", ask(OpenAiChat, Embed)),
+            ("/openai/v1/embeddings", ask(OpenAiChat, Embed)),
+            ("/anthropic/v1/messages", ask(AnthropicMessages, Generate)),
+            ("/v1/messages", ask(AnthropicMessages, Generate)),
             (
-                "/v1/chat/completions",
-                Some(Surface::Chat(Dialect::OpenAiChat)),
+                "/v1/messages/count_tokens",
+                ask(AnthropicMessages, CountTokens),
             ),
             (
-                "/openai/v1/chat/completions",
-                Some(Surface::Chat(Dialect::OpenAiChat)),
+                "/anthropic/v1/messages/count_tokens",
+                ask(AnthropicMessages, CountTokens),
             ),
-            (
-                "/anthropic/v1/messages",
-                Some(Surface::Chat(Dialect::AnthropicMessages)),
-            ),
-            (
-                "/v1/messages",
-                Some(Surface::Chat(Dialect::AnthropicMessages)),
-            ),
-            (
-                "/v1/responses",
-                Some(Surface::Chat(Dialect::OpenAiResponses)),
-            ),
-            (
-                "/openai/v1/responses",
-                Some(Surface::Chat(Dialect::OpenAiResponses)),
-            ),
+            ("/v1/responses", ask(OpenAiResponses, Generate)),
+            ("/openai/v1/responses", ask(OpenAiResponses, Generate)),
             ("/anthropic/v1/models", Some(Surface::Models)),
+            ("/genai/v1beta/models", Some(Surface::Models)),
+            ("/v1beta/models", Some(Surface::Models)),
+            ("/v1/models/fast", Some(Surface::Model)),
+            ("/openai/v1/models/ollama/llama3:8b", Some(Surface::Model)),
+            ("/genai/v1beta/models/fast", Some(Surface::Model)),
             (
                 "/genai/v1beta/models/fast:generateContent",
-                Some(Surface::Chat(Dialect::Gemini)),
+                ask(Gemini, Generate),
             ),
             (
                 "/v1beta/models/openai/gpt-4o:streamGenerateContent",
-                Some(Surface::Chat(Dialect::Gemini)),
+                ask(Gemini, Generate),
             ),
-            ("/genai/v1beta/models/fast:countTokens", None),
-            ("/genai/v1beta/models/:generateContent", None),
+            (
+                "/genai/v1beta/models/fast:countTokens",
+                ask(Gemini, CountTokens),
+            ),
+            ("/genai/v1beta/models/fast:embedContent", ask(Gemini, Embed)),
+            ("/v1beta/models/fast:batchEmbedContents", ask(Gemini, Embed)),
+            ("/v1/models/", None),
             ("/v1/messages/", None),
             ("/openai/metrics", None),
             ("/openaiv1/models", None),

@@ -14,7 +14,7 @@
 //! let metrics = Metrics::new();
 //! metrics.configure(&Configured { routes: &["fast"], providers: &[], channels: &[] });
 //! metrics.request_ended(&RequestEnd {
-//!     route: "fast", dialect: "openai-chat", outcome: "success", attempts: 1,
+//!     route: "fast", dialect: "openai-chat", operation: "generate", outcome: "success", attempts: 1,
 //!     duration: Duration::from_millis(420), first_output: None,
 //! });
 //! assert!(metrics.render().contains(r#"route="fast"} 1"#));

@@ -1,7 +1,7 @@
 //! The gateway's metrics: the one place where their names, units and labels are written.
 //!
 //! Names start with `backstop_` and carry their unit, in base units (seconds, bytes). Words that
-//! the code fixes (outcome, class, action, dialect) arrive as `&'static str`, so that no text from
+//! the code fixes (outcome, class, action, dialect, operation) arrive as `&'static str`, so that no text from
 //! the wire can become a label by mistake; routes, providers, models and channels are checked
 //! against what the operator configured.
 
@@ -74,6 +74,8 @@ pub struct RequestEnd<'a> {
     pub route: &'a str,
     /// The caller's dialect, such as `openai-chat`.
     pub dialect: &'static str,
+    /// What was asked for: `generate`, `embed` or `count_tokens`.
+    pub operation: &'static str,
     /// One of `success`, `success_after_retry`, `success_after_fallback`,
     /// `success_after_substitution`, `success_by_hook`, `exhausted`, `cancelled`, `partial`, `policy_stop`,
     /// `deadline`, `denied`, `bad_request`.
@@ -150,7 +152,7 @@ impl Metrics {
             requests: page.counters(
                 "backstop_requests_total",
                 "Caller requests by how they ended.",
-                &["route", "dialect", "outcome"],
+                &["route", "dialect", "operation", "outcome"],
             ),
             attempts: page.counters(
                 "backstop_attempts_total",
@@ -273,7 +275,7 @@ impl Metrics {
     pub fn request_ended(&self, end: &RequestEnd<'_>) {
         let route = self.names().route(end.route);
         self.requests
-            .with_label_values(&[route, end.dialect, end.outcome])
+            .with_label_values(&[route, end.dialect, end.operation, end.outcome])
             .inc();
         self.request_attempts.observe(f64::from(end.attempts));
         self.request_duration

@@ -1,6 +1,7 @@
 //! Configurations and requests that many tests share.
 
 use backstop_faultsim::{Script, Sim};
+use backstop_tests::Answer;
 use serde_json::{Value, json};
 
 /// A provider with this script.
@@ -81,6 +82,14 @@ pub(crate) fn ask_stream(model: &str) -> Value {
 /// One member of each row.
 pub(crate) fn column(rows: &[Value], name: &str) -> Vec<Value> {
     rows.iter().map(|row| row[name].clone()).collect()
+}
+
+/// An answer's bytes as far as the provider's own go: tests ask for the trail, which stands behind
+/// them.
+pub(crate) fn before_extra(answer: &Answer) -> String {
+    let text = answer.text();
+    let at = text.find(r#","extra_fields":"#).expect("extra fields");
+    text[..at].to_owned()
 }
 
 /// Everything a simulator saw was scripted, and everything scripted was seen.

@@ -33,6 +33,65 @@ async fn models_are_listed_in_the_shape_each_sdk_reads() {
         assert!(model["display_name"].is_string() && model["created_at"].is_string());
     }
     assert_eq!(sim.attempt_count(), 0);
+
+    for path in ["/genai/v1beta/models", "/v1beta/models"] {
+        let body = gateway.get(path).await.json();
+        let listed = body["models"].as_array().expect("a list");
+        for name in names {
+            let name = format!("models/{name}");
+            assert!(listed.iter().any(|model| model["name"] == name), "{name}");
+        }
+    }
+    let body = gateway.get("/anthropic/v1/models").await.json();
+    assert_eq!(body["has_more"], false);
+}
+
+#[tokio::test]
+async fn one_model_is_told_of_in_the_shape_each_sdk_reads() {
+    let sim = provider(Script::new()).await;
+    let sims = [("openai", &sim), ("backup", &sim)];
+    let gateway = TestGateway::start(&with_backup(0), &sims).await;
+    for (path, id, owner) in [
+        ("/v1/models/chat", "chat", "backstop"),
+        (
+            "/openai/v1/models/openai%2Fgpt-4o",
+            "openai/gpt-4o",
+            "openai",
+        ),
+        ("/v1/models/backup/llama3:8b", "backup/llama3:8b", "backup"),
+    ] {
+        let body = gateway.get(path).await.json();
+        assert_eq!(
+            (&body["id"], &body["owned_by"]),
+            (&id.into(), &owner.into())
+        );
+    }
+    let body = gateway.get("/anthropic/v1/models/chat").await.json();
+    assert_eq!(
+        (&body["type"], &body["id"]),
+        (&"model".into(), &"chat".into())
+    );
+    let body = gateway
+        .get("/genai/v1beta/models/openai/gpt-4o")
+        .await
+        .json();
+    assert_eq!(body["name"], "models/openai/gpt-4o");
+
+    for (path, pointer, word) in [
+        ("/v1/models/nobody", "/error/code", "model_not_found"),
+        (
+            "/anthropic/v1/models/nobody",
+            "/error/type",
+            "not_found_error",
+        ),
+        ("/genai/v1beta/models/nobody", "/error/status", "NOT_FOUND"),
+    ] {
+        let answer = gateway.get(path).await;
+        assert_eq!(answer.status, 404);
+        let body = answer.json();
+        assert_eq!(body.pointer(pointer), Some(&word.into()), "{body}");
+    }
+    assert_eq!(sim.attempt_count(), 0);
 }
 
 #[tokio::test]

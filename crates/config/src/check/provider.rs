@@ -283,7 +283,7 @@ impl Check<'_> {
 }
 
 /// What a contract says about each need.
-fn needs(raw: &RawContract) -> [(Need, Option<bool>); 13] {
+fn needs(raw: &RawContract) -> [(Need, Option<bool>); 17] {
     [
         (Need::Streaming, raw.streaming),
         (Need::Tools, raw.tools),
@@ -298,6 +298,10 @@ fn needs(raw: &RawContract) -> [(Need, Option<bool>); 13] {
         (Need::ManyChoices, raw.many_choices),
         (Need::Logprobs, raw.logprobs),
         (Need::Reasoning, raw.reasoning),
+        (Need::Embeddings, raw.embeddings),
+        (Need::ManyInputs, raw.many_inputs),
+        (Need::TokenInputs, raw.token_inputs),
+        (Need::CountTokens, raw.count_tokens),
     ]
 }
 

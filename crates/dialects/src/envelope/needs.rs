@@ -1,22 +1,27 @@
 //! What a request needs, noticed while its bytes go by.
 
 mod cohere;
+mod embedding;
 mod gemini;
+
+use std::ops::Range;
 
 use backstop_chat::{Need, Needs};
 use backstop_units::Tokens;
 
-use super::Replay;
+use super::{Replay, VectorForm};
 use crate::dialect::Dialect;
+use crate::operation::Operation;
 use crate::scan::{Fault, Kind, Member, Scanner, Str};
 
 /// Bytes of JSON taken for one token in the estimate of a prompt: English text runs at about four
 /// characters a token (OpenAI's help page on tokens).
-const BYTES_PER_TOKEN: u64 = 4;
+const BYTES_PER_TOKEN: usize = 4;
 
 /// Collects needs member by member.
 #[derive(Default)]
 pub(super) struct NeedsScan {
+    operation: Operation,
     pub(super) needs: Needs,
     /// Bytes of the members that end up in the prompt.
     pub(super) prompt_bytes: usize,
@@ -26,9 +31,24 @@ pub(super) struct NeedsScan {
     pub(super) stored: Option<bool>,
     /// The provider will do more than answer.
     pub(super) effects: bool,
+    /// How vectors are asked for.
+    pub(super) vectors: VectorForm,
+    /// Where the body repeats the name of a model that stands in the path.
+    pub(super) repeated_models: Vec<Range<usize>>,
 }
 
 impl NeedsScan {
+    pub(super) fn of(operation: Operation) -> Self {
+        Self {
+            operation,
+            needs: operation
+                .need()
+                .into_iter()
+                .fold(Needs::default(), Needs::with),
+            ..Self::default()
+        }
+    }
+
     /// Walks over the value of a top-level member that the envelope itself does not act upon.
     pub(super) fn member<'a>(
         &mut self,
@@ -36,6 +56,9 @@ impl NeedsScan {
         s: &mut Scanner<'a>,
         member: Member<'a>,
     ) -> Result<(), Fault> {
+        if self.operation == Operation::Embed {
+            return self.embedding(dialect, &member.key.decode(), s);
+        }
         if dialect == Dialect::Gemini {
             return self.gemini(&member.key.decode(), s);
         }
@@ -73,8 +96,13 @@ impl NeedsScan {
         if stream {
             needs = needs.with(Need::Streaming);
         }
+        if self.operation == Operation::CountTokens {
+            // What fits no window can be counted all the same.
+            needs.answer = Tokens::default();
+            return needs;
+        }
         let bytes = self.prompt_bytes.saturating_sub(self.payload_bytes);
-        needs.prompt = Tokens(bytes as u64 / BYTES_PER_TOKEN);
+        needs.prompt = Tokens((bytes / BYTES_PER_TOKEN) as u64);
         needs
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use backstop_chat::{Need, NeedSet, Needs};
 use backstop_config::{Resolved, Snapshot};
-use backstop_dialects::{Dialect, Envelope, Fallback, capabilities_between};
+use backstop_dialects::{Dialect, Envelope, Fallback, Operation, capabilities_for};
 use backstop_policy::{Channel, Choice, CommitChoice, Leg, Lossy, Plan, Route, RouteLimits};
 use backstop_server::{PlanAsk, plan_for};
 use backstop_units::Roll;
@@ -17,6 +17,8 @@ use super::live::{self, Live};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request<'a> {
     pub(super) dialect: Dialect,
+    /// What is asked for.
+    pub(super) operation: Operation,
     pub(super) envelope: Option<&'a Envelope>,
 }
 
@@ -58,7 +60,13 @@ impl<'a> Findings<'a> {
         live: &'a Live,
     ) -> Self {
         let route = resolved.route().as_ref();
-        let needs = request.envelope.map_or_else(Needs::default, |e| e.needs);
+        let needs = request.envelope.map_or_else(
+            || {
+                let asked = request.operation.need();
+                asked.into_iter().fold(Needs::default(), Needs::with)
+            },
+            |envelope| envelope.needs,
+        );
         let fallbacks = request.envelope.map_or(&[][..], |e| &e.fallbacks);
         let plan = plan_for(
             snapshot,
@@ -66,6 +74,7 @@ impl<'a> Findings<'a> {
             &PlanAsk {
                 caller: None,
                 dialect: request.dialect,
+                operation: request.operation,
                 needs: &needs,
                 fallbacks,
                 // Equals stand in their listed order.
@@ -76,7 +85,7 @@ impl<'a> Findings<'a> {
         );
         let seats = Seats { route, fallbacks };
         let rows = seats.rows(snapshot, &plan).into_iter();
-        let rows = rows.map(|row| row.with(snapshot, request.dialect, live));
+        let rows = rows.map(|row| row.with(snapshot, request, live));
         let rows = in_turn(rows.collect());
         let by_chance = route.groups.iter().filter(|group| has_equals(group));
         Self {
@@ -152,20 +161,23 @@ impl Seats<'_> {
 }
 
 impl Row {
-    fn with(mut self, snapshot: &Snapshot, caller: Dialect, live: &Live) -> Self {
+    fn with(mut self, snapshot: &Snapshot, request: &Request<'_>, live: &Live) -> Self {
         let Some(channel) = &self.channel else {
             return self;
         };
+        let (caller, operation) = (request.dialect, request.operation);
         let carries = match snapshot.providers.get(&channel.provider) {
             Some(provider) => {
                 let spoken = provider.dialect_for(caller, &channel.model);
-                channel.contract.and(capabilities_between(caller, spoken))
+                let carried = capabilities_for(operation, caller, spoken, &channel.model);
+                channel.contract.and(carried)
             }
             None => channel.contract,
         };
         self.lacks = Need::ALL
             .into_iter()
-            .filter(|need| *need != Need::Context && !carries.set.has(*need))
+            .filter(|need| operation.may_need(*need) && *need != Need::Context)
+            .filter(|need| !carries.set.has(*need))
             .collect();
         if let Live::Answered(_, page) = live {
             // The page shows each channel of a route once it was used, and no other.

@@ -67,8 +67,10 @@ fn check(name: &str, route: &str, body: Option<&[u8]>, live: &Live) {
     let snapshot = snapshot();
     let resolved = resolve(&snapshot, route).expect("a name that stands for something");
     let dialect = Dialect::OpenAiChat;
-    let envelope = body.map(|body| read_envelope(dialect, body).expect("a request"));
+    let envelope =
+        body.map(|body| read_envelope_for(Operation::Generate, dialect, body).expect("a request"));
     let request = Request {
+        operation: Operation::Generate,
         dialect,
         envelope: envelope.as_ref(),
     };

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use backstop_chat::Need;
 use backstop_classifier::{Evidence, Kind, Transport, Verdict, classify};
-use backstop_dialects::{
-    Edits, Stamp, inspect_answer, read_answer, read_request, splice_request, write_answer,
-    write_request,
-};
+use backstop_dialects::{Edits, Stamp, splice_request};
 use backstop_policy::{Channel, Event};
 use backstop_providers::{Call, Provider};
 use backstop_units::{ByteCount, KeyId};
@@ -114,13 +112,7 @@ impl Drive {
             };
             splice_request(from, &request.body, &request.envelope, &edits)
         } else {
-            let mut neutral = read_request(from, &request.body).map_err(|bad| bad.to_string())?;
-            neutral.model = channel.model.as_str().to_owned();
-            // Where they stand in the path, the body does not say.
-            neutral.stream = request.envelope.stream;
-            neutral.include_usage = request.envelope.stream;
-            let written = write_request(to, &neutral, &request.write_options(provider))
-                .map_err(|unsupported| unsupported.field)?;
+            let written = request.carry(to, channel, provider)?;
             self.dropped = written.dropped;
             Bytes::from(written.body)
         };
@@ -128,6 +120,12 @@ impl Drive {
             model: &channel.model,
             body,
             dialect: Some(to),
+            operation: request.operation,
+            batch: if from == to {
+                request.envelope.vectors.batch
+            } else {
+                request.envelope.needs.has(Need::ManyInputs)
+            },
             key: key.and_then(|key| provider.secret(key)),
             is_token: false,
             request_id: &self.journal.record.request_id,
@@ -168,7 +166,9 @@ impl Drive {
             End::Cut(failure) => return self.fail_transport(provider, &failure),
         }
         let upstream = self.request.spoken_by(provider, &kept.channel.model);
-        let inspected = inspect_answer(upstream, &collected.bytes);
+        let inspected = self
+            .request
+            .inspect(upstream, &kept.channel, &collected.bytes);
         // What an answer cost was spent, whatever the answer is worth.
         let usage = match &inspected {
             Ok(facts) => facts.usage,
@@ -208,11 +208,14 @@ impl Drive {
         let body = if upstream == caller {
             collected.bytes
         } else {
-            let Ok(answer) = read_answer(upstream, &collected.bytes) else {
+            let stamp = self.stamp(kept.channel.model.as_str());
+            let carried =
+                self.request
+                    .carry_back(upstream, &kept.channel, &collected.bytes, &stamp);
+            let Ok(body) = carried else {
                 return self.fail(Verdict::malformed(Kind::UnreadableAnswer, Some(status)));
             };
-            let model = kept.channel.model.as_str();
-            Bytes::from(write_answer(caller, &answer, &self.stamp(model)).body)
+            Bytes::from(body)
         };
         let same_dialect = upstream == caller;
         let dropped = std::mem::take(&mut self.dropped);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use backstop_chat::Answer;
-use backstop_dialects::{StreamWriter, write_answer};
+use backstop_dialects::{Operation, StreamWriter, write_answer};
 use backstop_policy::{Channel, Event, HookDecision, HookStage, Leg};
 use bytes::Bytes;
 use http::HeaderMap;
@@ -38,6 +38,14 @@ impl Drive {
         let hook = heard.hook;
         match heard.decision {
             HookDecision::Pass => self.report(Event::HookPassed),
+            HookDecision::Answer(_) if self.request.operation != Operation::Generate => {
+                tracing::warn!(
+                    hook,
+                    operation = self.request.operation.as_str(),
+                    "a hook's answer is no answer to what was asked; it is taken for a pass"
+                );
+                self.report(Event::HookPassed);
+            }
             HookDecision::Answer(answer) => {
                 self.keep_answer(&answer);
                 self.report(Event::HookAnswered { hook });
@@ -63,6 +71,7 @@ impl Drive {
             route: self.journal.route.clone(),
             requested: request.envelope.model.clone(),
             dialect: request.dialect,
+            operation: request.operation,
             streaming: request.envelope.stream,
             needs: request.envelope.needs,
             channel: Arc::clone(channel),

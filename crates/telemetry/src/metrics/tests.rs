@@ -29,6 +29,7 @@ fn request(route: &str) -> RequestEnd<'_> {
     RequestEnd {
         route,
         dialect: "openai-chat",
+        operation: "generate",
         outcome: "success_after_fallback",
         attempts: 3,
         duration: Duration::from_millis(1_500),
@@ -68,7 +69,7 @@ fn each_fact_is_a_line_of_the_page() {
     metrics.buffered(ByteCount::kib(2));
     metrics.ledger_rows(3, 2);
     for line in [
-        r#"backstop_requests_total{dialect="openai-chat",outcome="success_after_fallback",route="fast"} 1"#,
+        r#"backstop_requests_total{dialect="openai-chat",operation="generate",outcome="success_after_fallback",route="fast"} 1"#,
         r#"backstop_attempts_total{action="fallback",class="success",model="gpt-4o",provider="openai"} 1"#,
         r#"backstop_attempts_total{action="direct",class="rate_limit",model="gpt-4o",provider="openai"} 1"#,
         r#"backstop_request_attempts_bucket{le="2"} 0"#,

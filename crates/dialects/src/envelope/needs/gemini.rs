@@ -4,6 +4,7 @@ use backstop_chat::Need;
 use backstop_units::Tokens;
 
 use super::NeedsScan;
+use crate::operation::Operation;
 use crate::scan::{Fault, Scanner};
 
 impl NeedsScan {
@@ -24,12 +25,18 @@ impl NeedsScan {
                 self.prompt_bytes += s.at() - start;
             }
             "generationConfig" | "generation_config" => self.gemini_generation(s)?,
+            "generateContentRequest" | "generate_content_request"
+                if self.operation == Operation::CountTokens =>
+            {
+                s.object_or_skip(|s, member| self.gemini(&member.key.decode(), s))?;
+            }
+            "model" if self.operation != Operation::Generate => self.repeated_model(s)?,
             _ => drop(s.skip()?),
         }
         Ok(())
     }
 
-    fn gemini_content(&mut self, s: &mut Scanner<'_>) -> Result<(), Fault> {
+    pub(super) fn gemini_content(&mut self, s: &mut Scanner<'_>) -> Result<(), Fault> {
         let mut calls = 0;
         s.object_or_skip(|s, member| {
             if member.is("parts") {
