@@ -59,11 +59,14 @@ impl<'a> Check<'a> {
         version: u64,
     ) -> Result<Snapshot, Faults> {
         let top = FieldPath::default();
+        let mut raw_server = raw.server.unwrap_or_default();
+        let raw_tls = raw_server.tls.take();
         let open = raw
             .callers
             .as_ref()
             .is_some_and(|callers| !callers.is_empty());
-        let server = self.server(&top.field("server"), &raw.server.unwrap_or_default(), open);
+        let server = self.server(&top.field("server"), &raw_server, open);
+        let tls = raw_tls.and_then(|tls| self.tls(&top.field("server").field("tls"), &tls));
         let limits = self.limits(&top.field("limits"), &raw.limits.unwrap_or_default());
         let session = self.session(&top.field("session"), &raw.session.unwrap_or_default());
         let stations = self.providers(
@@ -99,6 +102,8 @@ impl<'a> Check<'a> {
             hash,
             origin,
             server,
+            tls,
+            files: self.resolver.files(),
             limits,
             trail: match raw.trail {
                 Some(RawTrail::Always) => TrailChoice::Always,

@@ -56,6 +56,18 @@ pub(crate) struct RawServer {
     /// A comment to a waiting caller of a stream this often. Default: none. It fixes the status at
     /// 200 before the outcome is known.
     pub(crate) keepalive_ms: Option<Millis>,
+    /// The certificate callers see. Default: none, plain HTTP.
+    pub(crate) tls: Option<RawTls>,
+}
+
+/// `server.tls`.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawTls {
+    /// The chain in PEM, leaf first: `file.PATH` or `env.NAME`. Required.
+    pub(crate) certificate: Option<String>,
+    /// Its key in PEM: `file.PATH` or `env.NAME`. Required.
+    pub(crate) private_key: Option<String>,
 }
 
 /// `limits`.

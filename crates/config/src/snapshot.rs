@@ -9,7 +9,7 @@ use std::time::Duration;
 use backstop_admission::{Price, Register};
 use backstop_policy::{Channel, CommitChoice, Lossy, OnRefusal, Route, RouteLimits, single};
 use backstop_providers::Provider;
-use backstop_units::{ByteCount, ChannelId, GroupName, ModelName, ProviderId, RouteName};
+use backstop_units::{ByteCount, ChannelId, GroupName, ModelName, ProviderId, RouteName, Secret};
 
 use crate::fault::nearest;
 
@@ -27,6 +27,10 @@ pub struct Snapshot {
     pub origin: Origin,
     /// Where callers are heard.
     pub server: ServerParams,
+    /// What callers see of us over TLS; `None` for plain HTTP.
+    pub tls: Option<TlsFiles>,
+    /// The files that values were read from, each once.
+    pub files: Vec<PathBuf>,
     /// The bounds of the process.
     pub limits: Limits,
     /// When answers carry the trail.
@@ -85,6 +89,21 @@ impl Default for ServerParams {
             stall: Duration::from_secs(60),
             keepalive: None,
         }
+    }
+}
+
+/// A certificate chain with its key, both as PEM text.
+#[derive(Debug, Clone)]
+pub struct TlsFiles {
+    /// The chain, leaf first.
+    pub certificate: String,
+    /// Its key.
+    pub private_key: Secret,
+}
+
+impl PartialEq for TlsFiles {
+    fn eq(&self, other: &Self) -> bool {
+        self.certificate == other.certificate && self.private_key.is(other.private_key.expose())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Where values come from that are not in the file: the environment and mounted secrets.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -30,13 +32,19 @@ pub(crate) struct Resolver<'a> {
     sources: &'a dyn Sources,
     /// The folder that a relative `file.PATH` starts from: the one the configuration lies in.
     folder: PathBuf,
+    /// The files that were read.
+    read: RefCell<BTreeSet<PathBuf>>,
 }
 
 impl<'a> Resolver<'a> {
     /// For a configuration that lies at `file`.
     pub(crate) fn new(sources: &'a dyn Sources, file: &Path) -> Self {
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
-        Self { sources, folder }
+        Self {
+            sources,
+            folder,
+            read: RefCell::default(),
+        }
     }
 
     /// The value of an environment variable, when it is set to something.
@@ -74,8 +82,14 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// The files that values were read from so far.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        self.read.borrow().iter().cloned().collect()
+    }
+
     fn contents(&self, path: &Path) -> Result<String, Problem> {
         let file = self.folder.join(path);
+        self.read.borrow_mut().insert(file.clone());
         match self.sources.file(&file) {
             Ok(text) if text.trim().is_empty() => Err(Problem::SecretFileEmpty { file }),
             Ok(text) => Ok(text.trim().to_owned()),

@@ -40,6 +40,11 @@ impl Fake {
             .with_file("/run/secrets/openai-key-2", "sk-canary-from-file\n")
             .with_file("/etc/backstop/near.txt", "sk-canary-near\n")
             .with_file("/etc/backstop/empty.txt", "\n")
+            .with_file("/etc/backstop/tls.pem", "-----BEGIN CERTIFICATE-----\n")
+            .with_file(
+                "/etc/backstop/tls.key",
+                "-----BEGIN PRIVATE KEY-----\ncanary\n",
+            )
             .with_file("/run/secrets/google.json", &service_account())
     }
 

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use backstop_config::Snapshot;
 use backstop_policy::Route;
+use backstop_server::Tls;
 
 use crate::Source;
 use crate::environment::read;
@@ -19,6 +20,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let file = args.source.file();
     let snapshot = read(file.as_deref(), 1)?;
+    if let Some(files) = &snapshot.tls {
+        Tls::new(&files.certificate, files.private_key.expose())?;
+    }
     let mut out = io::stdout().lock();
     match &file {
         Some(file) => writeln!(out, "{} is right", file.display())?,

@@ -77,6 +77,7 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let refused = error.is::<backstop_config::Error>()
+                || error.is::<backstop_server::TlsError>()
                 || error.is::<classify::Unusable>()
                 || error.is::<explain::Error>();
             eprintln!("backstop: {error:#}");

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use backstop_server::Reloader;
+use backstop_config::{Snapshot, diff};
+use backstop_server::{Reloader, Tls};
 use notify::{RecursiveMode, Watcher};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -24,12 +25,16 @@ enum Nudge {
 }
 
 /// Takes over changed configurations for as long as it is polled.
-pub(crate) async fn follow(reloader: Reloader, file: Option<PathBuf>) -> anyhow::Result<()> {
+pub(crate) async fn follow(
+    reloader: Reloader,
+    file: Option<PathBuf>,
+    tls: Option<Tls>,
+) -> anyhow::Result<()> {
     let mut hangup = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
     let (nudge, mut nudges) = mpsc::channel::<()>(1);
     // Kept alive for as long as the loop runs.
     let _watcher = match &file {
-        Some(file) => Some(watch(file, nudge)?),
+        Some(file) => Some(watch(file, &reloader.current().files, nudge)?),
         None => None,
     };
     loop {
@@ -39,16 +44,18 @@ pub(crate) async fn follow(reloader: Reloader, file: Option<PathBuf>) -> anyhow:
         };
         sleep(SETTLE).await;
         while nudges.try_recv().is_ok() {}
-        take_over(&reloader, file.as_deref(), why);
+        take_over(&reloader, file.as_deref(), tls.as_ref(), why);
     }
 }
 
-/// Watches the folder rather than the file: editors and mounted volumes replace files by renaming.
-fn watch(file: &Path, nudge: mpsc::Sender<()>) -> anyhow::Result<impl Watcher + use<>> {
-    let folder = match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
-    };
+/// Watches folders rather than files: editors and mounted volumes replace files by renaming. The
+/// configuration's must be there; one that holds secrets may not let itself be watched.
+fn watch(
+    file: &Path,
+    secrets: &[PathBuf],
+    nudge: mpsc::Sender<()>,
+) -> anyhow::Result<impl Watcher + use<>> {
+    let folder = folder(file);
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         if event.is_ok_and(|event| !event.kind.is_access()) {
             // A nudge that is already waiting is as good as two.
@@ -59,15 +66,30 @@ fn watch(file: &Path, nudge: mpsc::Sender<()>) -> anyhow::Result<impl Watcher + 
     watcher
         .watch(&folder, RecursiveMode::NonRecursive)
         .with_context(|| format!("cannot watch {}", folder.display()))?;
+    let mut also: Vec<PathBuf> = secrets.iter().map(|file| self::folder(file)).collect();
+    also.sort();
+    also.dedup();
+    for further in also.iter().filter(|further| **further != folder) {
+        if let Err(error) = watcher.watch(further, RecursiveMode::NonRecursive) {
+            tracing::warn!(%error, folder = %further.display(), "cannot watch for changed secrets");
+        }
+    }
     Ok(watcher)
 }
 
-fn take_over(reloader: &Reloader, file: Option<&Path>, why: Nudge) {
+fn folder(file: &Path) -> PathBuf {
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+fn take_over(reloader: &Reloader, file: Option<&Path>, tls: Option<&Tls>, why: Nudge) {
     let current = reloader.current();
     match read(file, current.version + 1) {
-        // The folder holds other files; a text that is the same needs no swap. SIGHUP is an order,
-        // since secrets behind the text may have changed.
-        Ok(next) if next.hash == current.hash && why == Nudge::FileChanged => {
+        // The folders hold other files; what says the same, secrets included, needs no swap. SIGHUP
+        // is an order.
+        Ok(next) if why == Nudge::FileChanged && says_the_same(&current, &next) => {
             reloader.unchanged();
         }
         Ok(next) => {
@@ -77,6 +99,21 @@ fn take_over(reloader: &Reloader, file: Option<&Path>, why: Nudge) {
                     configured = %next.server.listen,
                     "the address to listen on changes with a restart only"
                 );
+            }
+            match (tls, &next.tls) {
+                (Some(tls), Some(files)) => {
+                    let shown = tls.show(&files.certificate, files.private_key.expose());
+                    if let Err(error) = shown {
+                        reloader.refused();
+                        tracing::error!(
+                            version = current.version,
+                            "configuration refused, the one in force stays: {error}"
+                        );
+                        return;
+                    }
+                }
+                (None, None) => {}
+                _ => tracing::warn!("TLS comes or goes with a restart only"),
             }
             let version = next.version;
             reloader.swap(&Arc::new(next));
@@ -90,4 +127,9 @@ fn take_over(reloader: &Reloader, file: Option<&Path>, why: Nudge) {
             );
         }
     }
+}
+
+/// Whether two configurations have the same text and the same secrets behind it.
+fn says_the_same(current: &Snapshot, next: &Snapshot) -> bool {
+    next.hash == current.hash && next.tls == current.tls && diff(current, next).keys.is_empty()
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use anyhow::Context;
 use backstop_config::Origin;
+use backstop_server::{Tls, serve_over};
 use backstop_telemetry::{Format, Options, init_logs};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -60,6 +61,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Origin::File(file) => file.display().to_string(),
         Origin::Environment => "the environment".to_owned(),
     };
+    let tls = match &snapshot.tls {
+        None => None,
+        Some(files) => Some(Tls::new(&files.certificate, files.private_key.expose())?),
+    };
     let (gateway, reloader) = compose(snapshot)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -73,7 +78,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             .local_addr()
             .context("the listener has no address")?;
         // The first line on standard output, for people and for programs that start us.
-        writeln!(io::stdout(), "listening on http://{address}")?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        writeln!(io::stdout(), "listening on {scheme}://{address}")?;
         tracing::info!(%address, providers, routes, callers, from = origin, "serving");
         if !open {
             tracing::warn!(
@@ -82,11 +88,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
         let stop = stop_signal()?;
         tokio::select! {
-            served = backstop_server::serve(listener, gateway, limits, stop) => {
+            served = serve_over(listener, tls.clone(), gateway, limits, stop) => {
                 served.context("the listener failed")
             }
             // It only ends when it cannot start.
-            followed = reload::follow(reloader, file) => followed,
+            followed = reload::follow(reloader, file, tls.clone()) => followed,
         }
     })
 }

@@ -42,6 +42,7 @@ mod stall;
 mod status;
 mod surface;
 mod terms;
+mod tls;
 
 pub use backstop_policy::{Aftermath, HookDecision, HookError};
 pub use clock::{Chance, Clock};
@@ -50,4 +51,5 @@ pub use handle::handle;
 pub use hook::{Hook, HookAsk, Say};
 pub use outlet::AnswerBody;
 pub use plan::{PlanAsk, plan_for};
-pub use serve::{ConnectionLimits, serve, serve_connection};
+pub use serve::{ConnectionLimits, serve, serve_connection, serve_over};
+pub use tls::{Tls, TlsError};

@@ -20,6 +20,7 @@ use crate::gateway::Gateway;
 use crate::handle::handle;
 use crate::heads::{Doubt, Followed};
 use crate::stall::Impatient;
+use crate::tls::Tls;
 
 /// Streams one HTTP/2 connection may have open at once.
 const H2_STREAMS: u32 = 100;
@@ -67,6 +68,20 @@ pub async fn serve(
     limits: ConnectionLimits,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    serve_over(listener, None, gateway, limits, stop).await
+}
+
+/// The same, over TLS where there is some.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_over(
+    listener: TcpListener,
+    tls: Option<Tls>,
+    gateway: Arc<Gateway>,
+    limits: ConnectionLimits,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()> {
     let (draining, drain) = watch::channel(false);
     let places = Arc::new(Semaphore::new(limits.connections));
     let mut connections = JoinSet::new();
@@ -87,11 +102,23 @@ pub async fn serve(
             }
             Err(error) => return Err(error),
         };
-        let (gateway, drain) = (Arc::clone(&gateway), drain.clone());
+        let (gateway, drain, tls) = (Arc::clone(&gateway), drain.clone(), tls.clone());
         connections.spawn(async move {
             let _ = stream.set_nodelay(true);
             if let Ok(true) = timeout(limits.first_byte, has_spoken(&stream)).await {
-                serve_connection(stream, gateway, limits, drain).await;
+                match tls {
+                    None => serve_connection(stream, gateway, limits, drain).await,
+                    Some(tls) => {
+                        let shaken = timeout(limits.headers, tls.acceptor().accept(stream)).await;
+                        match shaken {
+                            Ok(Ok(stream)) => {
+                                serve_connection(stream, gateway, limits, drain).await;
+                            }
+                            Ok(Err(error)) => tracing::debug!(%error, "no TLS with a peer"),
+                            Err(_) => tracing::debug!("a peer was too slow with its TLS"),
+                        }
+                    }
+                }
             }
             drop(place);
         });

@@ -4,16 +4,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use backstop_policy::{CommitChoice, Lossy, OnRefusal, RouteLimits};
-use backstop_units::{ByteCount, Tokens};
+use backstop_units::{ByteCount, Secret, Tokens};
 
 use super::Check;
 use crate::fault::Problem;
 use crate::path::FieldPath;
 use crate::raw::{
-    RawBounds, RawCommit, RawLimits, RawLossy, RawOnRefusal, RawServer, RawSession, RawWindow,
-    Size, Whole,
+    RawBounds, RawCommit, RawLimits, RawLossy, RawOnRefusal, RawServer, RawSession, RawTls,
+    RawWindow, Size, Whole,
 };
-use crate::snapshot::{Defaults, Limits, ServerParams, SessionParams};
+use crate::snapshot::{Defaults, Limits, ServerParams, SessionParams, TlsFiles};
 
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -49,6 +49,34 @@ impl Check<'_> {
                 self.duration(&at.field("keepalive_ms"), Some(typed), least, (least, HOUR))
             }),
         }
+    }
+
+    /// The certificate callers see. Whether the two fit each other is seen by who shows them.
+    pub(super) fn tls(&mut self, at: &FieldPath, raw: &RawTls) -> Option<TlsFiles> {
+        const ACCEPTED: &str = "file.PATH or env.NAME of a PEM text";
+        let mut pem = |name, typed: Option<&str>| {
+            let text = match typed {
+                None => Err(Problem::Missing { accepted: ACCEPTED }),
+                Some(typed) => self.resolver.reference(typed, ACCEPTED),
+            };
+            let text = text.and_then(|text| {
+                if text.contains("-----BEGIN ") {
+                    Ok(text)
+                } else {
+                    Err(Problem::WrongValue {
+                        found: None,
+                        accepted: ACCEPTED.to_owned(),
+                    })
+                }
+            });
+            self.take(&at.field(name), text)
+        };
+        let certificate = pem("certificate", raw.certificate.as_deref());
+        let private_key = pem("private_key", raw.private_key.as_deref());
+        Some(TlsFiles {
+            certificate: certificate?,
+            private_key: Secret::new(private_key?),
+        })
     }
 
     pub(super) fn limits(&mut self, at: &FieldPath, raw: &RawLimits) -> Limits {

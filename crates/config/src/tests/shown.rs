@@ -46,6 +46,7 @@ fn the_reference_names_every_field_of_the_schema() {
         "[routes.r]\ngroups = [{ channels = [{ zzz = 1 }] }]",
         "[routes.r]\nsubstitutions = [{ zzz = 1 }]",
         "[routes.r]\ncommit = { zzz = 1 }",
+        "[server]\ntls = { zzz = 1 }",
         "[callers.c]\nzzz = 1",
         "[prices.p]\nzzz = 1",
     ];
