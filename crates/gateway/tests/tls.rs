@@ -1,6 +1,11 @@
 //! The binary over TLS: what it shows, what it refuses to show, and how it follows a renewed
 //! certificate.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a process of its own is waited for in real time"
+)]
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
