@@ -77,7 +77,7 @@ const STEPS: [Step; 8] = [
     Step {
         name: "fuzz",
         act: || {
-            Ok(if fuzz::check("classifier", 10)? {
+            Ok(if fuzz::check(5)? {
                 Done::Passed
             } else {
                 Done::Skipped(fuzz::NO_FUZZER)

@@ -3,6 +3,8 @@
 //! The package has cargo-fuzz's layout, so `cargo fuzz run` works there too. It is not needed: what
 //! it adds are compiler flags, which are written down here.
 
+mod seeds;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,18 +13,21 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell::{command, output, root, run as sh, succeeds};
 
-/// Fuzzes what reads bytes from the network, with a sanitizer and the kept inputs as a start
+/// Fuzzes what reads bytes from outside, with a sanitizer, from fixtures and kept inputs
 ///
 /// Needs a nightly toolchain, or a stable one with RUSTC_BOOTSTRAP=1 (tried in this order), and a C++
 /// compiler for libFuzzer.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The target: classifier
+    /// The target, a folder of `tests/fuzz/corpus`, or `all` of them
     target: String,
-    /// How long to fuzz, in seconds, once it is built
+    /// How long to fuzz each target, in seconds, once it is built
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     seconds: u32,
 }
+
+/// The word for every target.
+const ALL: &str = "all";
 
 /// Said where no toolchain here can build with a sanitizer.
 pub(crate) const NO_FUZZER: &str =
@@ -48,10 +53,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     fuzz(toolchain, &args.target, args.seconds)
 }
 
-/// The same as part of the gate, briefly; false where this machine cannot.
-pub(crate) fn check(target: &str, seconds: u32) -> Result<bool> {
+/// Every target as part of the gate, briefly; false where this machine cannot.
+pub(crate) fn check(seconds: u32) -> Result<bool> {
     match toolchain() {
-        Some(toolchain) => fuzz(toolchain, target, seconds).map(|()| true),
+        Some(toolchain) => fuzz(toolchain, ALL, seconds).map(|()| true),
         None => Ok(false),
     }
 }
@@ -72,25 +77,45 @@ fn toolchain() -> Option<Toolchain> {
 
 fn fuzz(toolchain: Toolchain, target: &str, seconds: u32) -> Result<()> {
     let home = root().join("tests/fuzz");
-    let kept = home.join("corpus").join(target);
-    if !kept.is_dir() {
-        let known = names(&home.join("corpus"))?;
+    let known = names(&home.join("corpus"))?;
+    let targets: Vec<&str> = known
+        .iter()
+        .map(String::as_str)
+        .filter(|known| target == ALL || target == *known)
+        .collect();
+    if targets.is_empty() {
         bail!("no fuzz target {target}; there is {}", known.join(", "));
     }
-    let binary = build(toolchain, &home, target)?;
+    let folder = build(toolchain, &home, &targets)?;
+    for target in targets {
+        play(&home, &folder.join(target), target, seconds)?;
+    }
+    Ok(())
+}
+
+/// Lets a target run for so long.
+fn play(home: &Path, binary: &Path, target: &str, seconds: u32) -> Result<()> {
+    println!("fuzzing {target} for {seconds} s");
+    let kept = home.join("corpus").join(target);
     // What a run finds goes to a folder that git does not see; what is worth it is moved by hand.
     let found = home.join("target/found").join(target);
     let broken = home.join("target/broken");
     for folder in [&found, &broken] {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
-    let mut command = Command::new(&binary);
-    command.current_dir(&home).arg(&found).arg(&kept).args([
+    let mut command = Command::new(binary);
+    command.current_dir(home).arg(&found).arg(&kept);
+    let seeds = home.join("target/seeds").join(target);
+    if seeds::write(root(), target, &seeds)? {
+        command.arg(&seeds);
+    }
+    command.args([
         format!("-max_total_time={seconds}"),
         format!("-artifact_prefix={}/{target}-", broken.display()),
         "-max_len=70000".to_owned(),
         "-timeout=5".to_owned(),
         "-print_final_stats=1".to_owned(),
+        "-verbosity=0".to_owned(),
     ]);
     sh(&mut command).with_context(|| {
         format!(
@@ -101,7 +126,8 @@ fn fuzz(toolchain: Toolchain, target: &str, seconds: u32) -> Result<()> {
     })
 }
 
-fn build(toolchain: Toolchain, home: &Path, target: &str) -> Result<PathBuf> {
+/// Builds the targets, and says where their binaries are.
+fn build(toolchain: Toolchain, home: &Path, targets: &[&str]) -> Result<PathBuf> {
     let rustc = ["rustc", "-vV"];
     let version = match toolchain {
         Toolchain::Nightly => output(&mut command(
@@ -115,18 +141,22 @@ fn build(toolchain: Toolchain, home: &Path, target: &str) -> Result<PathBuf> {
         .find_map(|line| line.strip_prefix("host: "))
         .context("rustc names no host")?
         .to_owned();
-    let build = ["build", "--release", "--bin", target, "--target", &host];
+    let mut build = vec!["build", "--release", "--target", &host];
+    for target in targets {
+        build.extend(["--bin", target]);
+    }
+    let named = targets.join(", ");
     // A target named to cargo keeps the flags away from build scripts.
     let mut cargo = match toolchain {
         Toolchain::Nightly => {
-            println!("building {target} with the nightly toolchain");
+            println!("building {named} with the nightly toolchain");
             command(
                 "rustup",
                 &[&["run", "nightly", "cargo"], &build[..]].concat(),
             )
         }
         Toolchain::Bootstrap => {
-            println!("building {target} with RUSTC_BOOTSTRAP=1");
+            println!("building {named} with RUSTC_BOOTSTRAP=1");
             let mut cargo = command("cargo", &build);
             cargo.env("RUSTC_BOOTSTRAP", "1");
             cargo
@@ -140,7 +170,7 @@ fn build(toolchain: Toolchain, home: &Path, target: &str) -> Result<PathBuf> {
         .env_remove("RUSTUP_TOOLCHAIN")
         .env_remove("CARGO");
     sh(&mut cargo)?;
-    Ok(home.join("target").join(&host).join("release").join(target))
+    Ok(home.join("target").join(&host).join("release"))
 }
 
 fn names(folder: &Path) -> Result<Vec<String>> {
@@ -149,7 +179,9 @@ fn names(folder: &Path) -> Result<Vec<String>> {
     let folders = entries
         .filter_map(Result::ok)
         .filter(|entry| entry.path().is_dir());
-    Ok(folders
+    let mut names: Vec<_> = folders
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect())
+        .collect();
+    names.sort();
+    Ok(names)
 }

@@ -203,7 +203,8 @@ fn write_message(
                 dialect,
                 kind,
                 value,
-            } if *dialect == OWN && kind == "function" => {
+            } if *dialect == OWN && kind == "function" && message.role == Role::Tool => {
+                // A whole message of the form that tools replaced; elsewhere a part of that name.
                 out.put(value);
             }
             Part::Other { dialect, .. } if *dialect != OWN => losses.contract(at)?,
