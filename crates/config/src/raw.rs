@@ -376,6 +376,9 @@ pub(crate) struct RawGroup {
     /// `"weighted"` (by weight alone), `"least_latency"` (the shorter expected wait of two drawn by
     /// weight) or `"least_busy"` (fewest attempts in flight, equals by weight).
     pub(crate) choice: Option<RawChoice>,
+    /// Requests that may come to it in any minute; a full group makes the next one eligible. Default
+    /// no limit.
+    pub(crate) requests_per_minute: Option<Whole>,
     /// Its channels: `"provider/model"`, or a table. Required.
     pub(crate) channels: Option<Vec<RawChannelEntry>>,
 }

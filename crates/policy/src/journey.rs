@@ -79,6 +79,8 @@ pub struct Journey {
     error: Option<FinalError>,
     /// Candidates that a stay was begun on, by place.
     entered: Vec<bool>,
+    /// Groups whose limit this journey was counted in, by place.
+    counted: Vec<usize>,
     /// Whether the chain behind the first candidate was entered.
     moved: bool,
     /// How many of the caller's fallbacks without a provider the routing log has named.
@@ -162,6 +164,8 @@ enum Force {
     Open,
     /// Its keys are held out.
     Held,
+    /// Its group is full: the one reason that is never set aside.
+    Full,
 }
 
 impl Journey {
@@ -179,6 +183,7 @@ impl Journey {
             past: Vec::new(),
             evidence: Evidence::default(),
             error: None,
+            counted: Vec::new(),
             moved: false,
             missing_said: 0,
             skips: Vec::new(),
@@ -217,6 +222,9 @@ impl Journey {
             (State::AskedPermit(start), Event::PermitGranted) => self.lease(start),
             (State::AskedPermit(start), Event::PermitRefused { until }) => {
                 self.pass_over(now, &start, until, Force::Open);
+            }
+            (State::AskedPermit(start), Event::GroupFull { until }) => {
+                self.on_group_full(now, &start, until);
             }
             (State::AskedLease(start), Event::Leased { key }) => self.send(now, &start, key),
             (State::AskedLease(start), Event::NoKey(no_key)) => {

@@ -50,7 +50,7 @@ pub use gates::{Sends, Shut, budget_gate, phase_gate, replay_gate};
 pub use hook::{Aftermath, HookDecision, HookError, HookStage};
 pub use journey::{Action, Cause, Ending, Event, FinalError, Journey, KeyFate, Terms};
 pub use latency::PeakEwma;
-pub use plan::{Ask, CallerFallback, Candidate, Excluded, Exclusion, Leg, Plan, single};
+pub use plan::{Ask, CallerFallback, Candidate, Excluded, Exclusion, Leg, Plan, Quota, single};
 pub use route::{
     Channel, Choice, Clocks, CommitChoice, Group, HintUse, Lossy, RetryTerms, Route, RouteLimits,
     Substitution,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use backstop_chat::{Capabilities, Need, NeedSet, Needs, uncovered};
 use backstop_classifier::{Class, Verdict};
-use backstop_units::{GroupName, Roll, Tokens};
+use backstop_units::{GroupName, Roll, RouteName, Tokens};
 
 use crate::choice::{Load, ordered};
 use crate::decision::{Reach, conduct};
@@ -47,6 +47,19 @@ pub struct Plan {
     pub candidates: Vec<Candidate>,
     /// Channels that were left out, each with its reason.
     pub excluded: Vec<Excluded>,
+    /// The limits of the route's groups, by place.
+    pub(crate) quotas: Vec<Option<Quota>>,
+}
+
+/// How many requests may come to one group of a route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quota {
+    /// The route.
+    pub route: RouteName,
+    /// The group.
+    pub group: GroupName,
+    /// Requests in any minute.
+    pub per_minute: u32,
 }
 
 /// A channel in its place in a plan.
@@ -120,9 +133,16 @@ impl Plan {
         let mut plan = Self {
             candidates: Vec::new(),
             excluded: Vec::new(),
+            quotas: Vec::new(),
         };
         let mut roll = ask.roll;
         for (place, group) in route.groups.iter().enumerate() {
+            plan.quotas
+                .push(group.requests_per_minute.map(|per_minute| Quota {
+                    route: route.name.clone(),
+                    group: group.name.clone(),
+                    per_minute,
+                }));
             for channel in ordered(group, ask, &mut roll) {
                 let leg = if place == 0 {
                     Leg::Primary
@@ -285,6 +305,7 @@ pub fn single(name: GroupName, channel: Arc<Channel>) -> Group {
     Group {
         name,
         choice: Choice::Priority,
+        requests_per_minute: None,
         channels: vec![channel],
     }
 }

@@ -36,6 +36,9 @@ pub struct Group {
     pub choice: Choice,
     /// The channels, as configured.
     pub channels: Vec<Arc<Channel>>,
+    /// Requests that may come to the group in any minute; absent without a limit. A full group makes
+    /// the next one eligible.
+    pub requests_per_minute: Option<u32>,
 }
 
 /// How the channels of a group are ordered for one request.

@@ -15,7 +15,7 @@ use backstop_classifier::Verdict;
 use backstop_config::Snapshot;
 use backstop_dialects::{Dialect, Envelope, Loss, Operation, WriteOptions, error_event};
 use backstop_keypool::{Ask as KeyAsk, NoKey};
-use backstop_policy::{Action, Channel, CommitChoice, Ending, Event, Lossy};
+use backstop_policy::{Action, Channel, CommitChoice, Ending, Event, Lossy, Quota};
 use backstop_providers::Provider;
 use backstop_state::{ChannelCell, ChannelParams, Minted};
 use backstop_stream::{CommitRule, HoldLimits, Relay, Window};
@@ -151,8 +151,9 @@ impl Drive {
                     channel,
                     force,
                     first,
+                    quota,
                 } => {
-                    self.ask_permit(now, &channel, force, first);
+                    self.ask_permit(now, &channel, force, first, quota.as_ref());
                 }
                 Action::Lease {
                     channel,
@@ -210,7 +211,14 @@ impl Drive {
         self.journal.journey.on(now, event);
     }
 
-    fn ask_permit(&mut self, now: Moment, channel: &Channel, force: bool, first: bool) {
+    fn ask_permit(
+        &mut self,
+        now: Moment,
+        channel: &Channel,
+        force: bool,
+        first: bool,
+        quota: Option<&Quota>,
+    ) {
         let cell = self.cell(channel);
         if first {
             cell.on_request(now);
@@ -222,8 +230,14 @@ impl Drive {
         };
         let event = match answer {
             Ok(permit) => {
-                self.journal.permit = Some(permit);
-                Event::PermitGranted
+                let state = &self.journal.gateway.state;
+                match quota.map_or(Ok(()), |quota| state.admit_to_group(quota, now)) {
+                    Ok(()) => {
+                        self.journal.permit = Some(permit);
+                        Event::PermitGranted
+                    }
+                    Err(until) => Event::GroupFull { until },
+                }
             }
             Err(refused) => Event::PermitRefused {
                 until: refused.until().unwrap_or(now),

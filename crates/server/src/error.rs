@@ -230,6 +230,11 @@ impl Told {
                 "contract_not_served",
                 &format!("No channel of this route can serve the request as it is{excluded}."),
             ),
+            (Cause::GroupsFull, _) => own(
+                429,
+                "route_requests_limit",
+                "Every group of this route has had as many requests in this minute as it may.",
+            ),
             (Cause::NoKeyServes, _) => own(
                 404,
                 "model_not_served",

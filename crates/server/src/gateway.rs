@@ -184,6 +184,8 @@ impl Reloader {
         gateway.state.retain(&channels, &keys);
         let sessions = snapshot.session.capacity;
         gateway.state.set_session_capacity(sessions);
+        let routes = snapshot.routes.keys().cloned().collect();
+        gateway.state.retain_routes(&routes);
         let callers = snapshot.callers.callers().iter();
         let callers = callers.map(|caller| caller.name.clone()).collect();
         gateway.state.retain_callers(&callers);

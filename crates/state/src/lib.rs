@@ -33,6 +33,7 @@ mod channel;
 mod channels;
 mod keys;
 mod live;
+mod quotas;
 mod sessions;
 mod sync;
 

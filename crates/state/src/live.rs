@@ -4,13 +4,14 @@ use std::collections::HashSet;
 
 use backstop_admission::{At, Denied, Limits as CallerLimits, Standing};
 use backstop_keypool::{Ask, HoldParams, NoKey, Outlook, Row, Walk};
-use backstop_policy::Binding;
-use backstop_units::{CallerName, ChannelId, KeyId, Moment, Roll};
+use backstop_policy::{Binding, Quota};
+use backstop_units::{CallerName, ChannelId, KeyId, Moment, Roll, RouteName};
 
 use crate::callers::{AdmitGuard, Books};
 use crate::channel::{ChannelCell, ChannelParams, ChannelView};
 use crate::channels::{Channels, Minted};
 use crate::keys::{Keys, LeaseGuard};
+use crate::quotas::Quotas;
 use crate::sessions::Sessions;
 use crate::sync::Arc;
 
@@ -40,6 +41,7 @@ pub struct State {
     keys: Arc<Keys>,
     sessions: Sessions,
     books: Books,
+    quotas: Quotas,
 }
 
 impl State {
@@ -51,6 +53,7 @@ impl State {
             keys: Arc::new(Keys::new(limits.holds)),
             sessions: Sessions::default(),
             books: Books::default(),
+            quotas: Quotas::default(),
         })
     }
 
@@ -153,6 +156,19 @@ impl State {
         ask: backstop_admission::Ask,
     ) -> Result<AdmitGuard, Denied> {
         self.books.admit(caller, limits, at, ask)
+    }
+
+    /// Counts a request in at its route's group.
+    ///
+    /// # Errors
+    /// When the group is full: until when.
+    pub fn admit_to_group(&self, quota: &Quota, now: Moment) -> Result<(), Moment> {
+        self.quotas.admit(quota, now)
+    }
+
+    /// Forgets what came to groups of routes that a reload removed.
+    pub fn retain_routes(&self, routes: &HashSet<RouteName>) {
+        self.quotas.retain(routes);
     }
 
     /// What a caller has used.

@@ -245,3 +245,56 @@ async fn money_is_spent_to_the_last_reservation() {
     assert_eq!(refused.header("x-should-retry"), "false");
     assert_eq!(openai.attempts().len(), served);
 }
+
+#[tokio::test]
+async fn a_full_group_makes_the_next_one_eligible() {
+    let (openai, anthropic) = (
+        provider(Script::healthy()).await,
+        provider(Script::healthy()).await,
+    );
+    let sims = [("openai", &openai), ("anthropic", &anthropic)];
+    let config = format!(
+        "{}\n[[routes.chat.groups]]\nrequests_per_minute = 3\n\
+         channels = [\"openai/gpt-4o\", \"openai/gpt-4o-mini\"]\n\
+         [[routes.chat.groups]]\nrequests_per_minute = 2\n\
+         channels = [\"anthropic/claude-sonnet-4-5\"]\n",
+        both_dialects()
+    );
+    let gateway = TestGateway::start(&config, &sims).await;
+    let mut calls = JoinSet::new();
+    for _ in 0..9 {
+        let call = gateway.post("/v1/chat/completions", ask("chat").to_string());
+        calls.spawn(async move { call.send().await });
+    }
+    let answers = calls.join_all().await;
+    let served = |by: &str| {
+        let by = |answer: &&backstop_tests::Answer| answer.header("x-backstop-provider") == by;
+        answers
+            .iter()
+            .filter(|answer| answer.status == 200)
+            .filter(by)
+            .count()
+    };
+    assert_eq!((served("openai"), served("anthropic")), (3, 2));
+    assert_eq!(
+        (openai.attempts().len(), anthropic.attempts().len()),
+        (3, 2)
+    );
+    let refused: Vec<_> = answers
+        .iter()
+        .filter(|answer| answer.status == 429)
+        .collect();
+    assert_eq!(refused.len(), 4);
+    for answer in refused {
+        assert_eq!(answer.code(), "route_requests_limit");
+        let wait: u64 = answer.header("retry-after").parse().expect("when");
+        assert!((1..=61).contains(&wait));
+        let record = gateway.record(answer.id()).await;
+        let why: Vec<_> = record
+            .rows
+            .iter()
+            .map(|row| row.fail_reason.as_deref())
+            .collect();
+        assert_eq!(why, [Some("group_full"), Some("group_full")]);
+    }
+}

@@ -150,6 +150,16 @@ impl Check<'_> {
             let name = name.clone();
             self.fault(&at.field("name"), Problem::Twice { name });
         }
+        let requests_per_minute = raw.requests_per_minute.map(|Whole(number)| {
+            let most = u64::from(u32::MAX);
+            let number = self.count(
+                &at.field("requests_per_minute"),
+                Some(number),
+                most,
+                (0, most),
+            );
+            u32::try_from(number).unwrap_or(u32::MAX)
+        });
         let at = at.field("channels");
         match raw.channels.as_deref() {
             None => self.fault(&at, Problem::Missing { accepted: CHANNELS }),
@@ -164,6 +174,7 @@ impl Check<'_> {
             .enumerate();
         Group {
             name: GroupName::new(name),
+            requests_per_minute,
             choice: match raw.choice {
                 Some(RawChoice::Weighted) => Choice::Weighted,
                 Some(RawChoice::LeastLatency) => Choice::LeastLatency,

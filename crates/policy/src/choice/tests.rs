@@ -57,6 +57,7 @@ fn order(
     roll: f64,
 ) -> Vec<String> {
     let group = Group {
+        requests_per_minute: None,
         name: GroupName::new("g"),
         choice,
         channels: channels.to_vec(),

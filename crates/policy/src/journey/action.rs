@@ -9,6 +9,7 @@ use backstop_keypool::Refusal;
 use backstop_units::{KeyId, Moment};
 
 use crate::hook::{HookError, HookStage};
+use crate::plan::Quota;
 use crate::route::Channel;
 use crate::sentence::Sentence;
 use crate::trail::AttemptAction;
@@ -32,6 +33,9 @@ pub enum Action {
         force: bool,
         /// The first attempt of this journey on the channel; it feeds the channel's retry budget.
         first: bool,
+        /// The group's limit, where it has one that this journey was not counted in yet; answer with
+        /// `GroupFull` where there is no room, and take no permit.
+        quota: Option<Quota>,
     },
     /// Choose a key; answer with `Leased` or `NoKey`.
     Lease {
@@ -163,6 +167,8 @@ pub enum Cause {
     NothingEligible,
     /// No key of the channel serves the model.
     NoKeyServes,
+    /// The groups that could serve it have had as many requests as they may.
+    GroupsFull,
     /// A hook's: it stopped the journey, or the channel whose error is told.
     Hook,
     /// The gateway stopped before anything was sent.

@@ -34,6 +34,11 @@ pub enum Event {
         /// When it may admit a probe.
         until: Moment,
     },
+    /// The channel's group has had as many requests in this minute as it may.
+    GroupFull {
+        /// When it has room again.
+        until: Moment,
+    },
     /// A key serves the attempt; `None` at a keyless provider.
     Leased {
         /// The key's identity.

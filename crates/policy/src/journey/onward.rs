@@ -155,7 +155,15 @@ impl Journey {
     /// Nothing was sent because everything is open or held: the least bad one is tried, once, so
     /// that breaking never turns a slow outage into a total one.
     fn finish_or_force(&mut self, now: Moment) {
-        let least_bad = self.skips.iter().min_by_key(|skip| skip.until).copied();
+        let least_bad = self
+            .skips
+            .iter()
+            .filter(|skip| skip.reason != Force::Full)
+            .min_by_key(|skip| skip.until)
+            .copied();
+        if least_bad.is_none() && !self.skips.is_empty() {
+            self.keep_error(bare(Cause::GroupsFull));
+        }
         match least_bad {
             Some(Skip {
                 candidate, reason, ..
@@ -262,7 +270,7 @@ impl Force {
     pub(super) const fn stands_for(self) -> Class {
         match self {
             Self::Open => Class::Transient,
-            Self::Held => Class::RateLimit,
+            Self::Held | Self::Full => Class::RateLimit,
         }
     }
 
@@ -271,6 +279,7 @@ impl Force {
         match self {
             Self::Open => "circuit_open",
             Self::Held => "keys_held",
+            Self::Full => "group_full",
         }
     }
 }
@@ -283,6 +292,6 @@ pub(super) const fn bare(cause: Cause) -> FinalError {
         attempt: None,
         stopped: None,
         retry_after: None,
-        do_not_retry: !matches!(cause, Cause::NotSent),
+        do_not_retry: !matches!(cause, Cause::NotSent | Cause::GroupsFull),
     }
 }

@@ -50,16 +50,32 @@ impl Journey {
     }
 
     pub(super) fn ask_permit(&mut self, start: Start) {
+        let group = self.plan.candidates[self.at].group;
+        let quota = self.plan.quotas.get(group).cloned().flatten();
         self.actions.push_back(Action::AskPermit {
             channel: self.channel(),
             force: self.forced.is_some(),
             first: start.first,
+            quota: quota.filter(|_| !self.counted.contains(&group)),
         });
         self.state = State::AskedPermit(start);
     }
 
+    /// A full group is left whole: its other channels stand behind the same limit.
+    pub(super) fn on_group_full(&mut self, now: Moment, start: &Start, until: Moment) {
+        let group = self.plan.candidates[self.at].group;
+        for (entered, candidate) in self.entered.iter_mut().zip(&self.plan.candidates) {
+            *entered |= candidate.group == group;
+        }
+        self.pass_over(now, start, until, Force::Full);
+    }
+
     /// A pinned key is leased as such: held or not, there is no other.
     pub(super) fn lease(&mut self, start: Start) {
+        let group = self.plan.candidates[self.at].group;
+        if !self.counted.contains(&group) {
+            self.counted.push(group);
+        }
         self.actions.push_back(Action::Lease {
             channel: self.channel(),
             same: start.same_key.clone().or_else(|| self.leg.pin.clone()),

@@ -41,6 +41,7 @@ fn channel(label: &str, weight: f64, priority: u32) -> Channel {
 
 fn group(choice: Choice, channels: &[(&str, f64, u32)]) -> Group {
     Group {
+        requests_per_minute: None,
         name: GroupName::new("g"),
         choice,
         channels: channels

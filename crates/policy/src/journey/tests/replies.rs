@@ -117,6 +117,7 @@ pub(super) fn describe(ending: &Ending) -> String {
         Cause::Deadline => "time",
         Cause::NothingEligible => "nothing_eligible",
         Cause::NoKeyServes => "no_key_serves",
+        Cause::GroupsFull => "groups_full",
         Cause::Hook => "hook",
         Cause::NotSent => "not_sent",
     };

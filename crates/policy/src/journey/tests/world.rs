@@ -376,6 +376,7 @@ impl World {
                 channel,
                 force,
                 first,
+                quota: _,
             } => {
                 if first {
                     self.asked_first.push(channel.label());
