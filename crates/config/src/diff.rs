@@ -79,6 +79,7 @@ fn same_provider(a: &Arc<Provider>, b: &Arc<Provider>) -> bool {
         && Setting::ALL
             .iter()
             .all(|&setting| a.setting(setting) == b.setting(setting))
+        && a.aliases() == b.aliases()
         && a.keys().count() == b.keys().count()
         && a.keys()
             .all(|(id, key)| b.credential(id).is_some_and(|other| other.is(key)))

@@ -371,6 +371,25 @@ pub enum Problem {
         /// The fields of a key that may stand here.
         accepted: Vec<&'static str>,
     },
+    /// A name for a model that speaks another dialect than the model it stands for.
+    #[error(
+        "the two names speak different dialects; expected names of one publisher's models, or a \
+         public name that says the publisher"
+    )]
+    AliasDialect,
+    /// A profile of AWS' that holds no key.
+    #[error(
+        "the profile {} {}; expected a profile with aws_access_key_id and \
+         aws_secret_access_key",
+        shown(.name),
+        .why
+    )]
+    AwsProfile {
+        /// The profile.
+        name: String,
+        /// What stands in the way.
+        why: &'static str,
+    },
     /// A setting that the kind has no use for.
     #[error("{kind} has no use for this")]
     SettingUnfit {

@@ -5,12 +5,14 @@
 
 mod amount;
 mod caller;
+mod key;
 mod short;
 
 use std::collections::BTreeMap;
 
 pub(crate) use amount::{Millis, Size, Span, Whole};
 pub(crate) use caller::{RawCaller, RawMay, RawPrice};
+pub(crate) use key::{RawAws, RawEntra, RawKey};
 use serde::Deserialize;
 pub(crate) use short::{RawChannelEntry, RawCommit, RawKeyEntry, RawRouteEntry, RawWindow};
 
@@ -123,7 +125,8 @@ pub(crate) struct RawProvider {
     /// Which kind of provider this is: a name we know, or `"custom"`. Default: the provider's own
     /// name when we know it, else `"custom"`.
     pub(crate) kind: Option<String>,
-    /// Where it is. Default: the kind's public address. With or without `/v1`; an address that
+    /// Where it is. Default: the kind's public address; for `azure`, which has none,
+    /// `AZURE_OPENAI_ENDPOINT`. With or without `/v1`; an address that
     /// ends in `/chat/completions` or `/messages` is taken as it stands. May be `env.NAME`.
     pub(crate) base_url: Option<String>,
     /// `custom` only: the known provider whose wire it speaks. Default `"openai"`-compatible.
@@ -134,6 +137,12 @@ pub(crate) struct RawProvider {
     /// `vertex` only: where the cloud computes, such as `us-central1`, or `global`. Default:
     /// `GOOGLE_CLOUD_LOCATION`. May be `env.NAME`.
     pub(crate) location: Option<String>,
+    /// `bedrock` only: where AWS computes, such as `us-east-1`. Default: that of the first key's
+    /// profile, else `AWS_REGION`, else `AWS_DEFAULT_REGION`. May be `env.NAME`.
+    pub(crate) region: Option<String>,
+    /// `azure` only: a date such as `2024-10-21` for deployments in the path, or `"v1"`. Default:
+    /// `OPENAI_API_VERSION`, else `"v1"`. May be `env.NAME`.
+    pub(crate) api_version: Option<String>,
     /// Plain `http://` to a host outside is refused unless this is true. Default false.
     pub(crate) allow_plain_http: Option<bool>,
     /// The keys. Default: the kind's well-known variable, such as `OPENAI_API_KEY`. Kinds that
@@ -154,41 +163,6 @@ pub(crate) struct RawProvider {
     /// That its contract was seen to hold end to end: only such a channel is tried after another
     /// one's malformed answer. Default false.
     pub(crate) verified: Option<bool>,
-}
-
-/// `providers.<name>.keys[]`, in full.
-#[derive(Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawKey {
-    /// The name in trails and logs. Default `<provider>-key-<n>`, from 1.
-    pub(crate) name: Option<String>,
-    /// The key: `env.NAME`, `file.PATH`, or the value itself. Required, unless it is written in
-    /// another form.
-    pub(crate) value: Option<String>,
-    /// `vertex` only, in place of `value`: `file.PATH` of a Google credentials file, of a service
-    /// account or a person (`gcloud auth application-default login`).
-    pub(crate) service_account: Option<String>,
-    /// `azure` only, in place of `value`: an application registered with Microsoft Entra.
-    pub(crate) entra: Option<RawEntra>,
-    /// The models it may be used for. Default `["*"]`, all.
-    pub(crate) models: Option<Vec<String>>,
-    /// Its share among the keys. Default 1; 0 drains it.
-    pub(crate) weight: Option<f64>,
-}
-
-/// `providers.<name>.keys[].entra`. Values may be `env.NAME` or `file.PATH`.
-#[derive(Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawEntra {
-    /// The directory: its id or its domain. Required.
-    pub(crate) tenant: Option<String>,
-    /// The application's id. Required.
-    pub(crate) client_id: Option<String>,
-    /// The application's secret. Required.
-    pub(crate) client_secret: Option<String>,
-    /// Where tokens are had. Default `https://login.microsoftonline.com`; other clouds have their
-    /// own.
-    pub(crate) authority: Option<String>,
 }
 
 /// `providers.<name>.network_config`.

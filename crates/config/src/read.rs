@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use backstop_providers::{Setting, rows};
+use backstop_providers::{Needed, Setting, When, rows};
 
 use crate::check::Check;
 use crate::fault::Error;
@@ -80,8 +80,12 @@ fn well_known(sources: &dyn Sources) -> Result<BTreeMap<String, RawProvider>, Er
         // Google's variable is set for many things; it speaks of models where a place is named too.
         let needs = row.adapter.needs().iter();
         let placed = needs
-            .filter(|needed| needed.setting != Setting::Project)
-            .all(|needed| is_set(Some(needed.variable)));
+            .filter(|needed| needed.setting != Setting::Project && needed.when != When::Never)
+            .all(|needed| needed.variables.iter().any(|name| is_set(Some(name))));
+        // Nor does Azure's, without its endpoint.
+        let own = |needed: &Needed| needed.when != When::Never;
+        let placed =
+            placed && (moved || row.base_url.is_some() || row.adapter.needs().iter().any(own));
         if (is_set(row.key_variable) && placed) || (row.keyless && moved) {
             let provider = RawProvider {
                 base_url: row

@@ -1,5 +1,7 @@
 //! Where values come from that are not in the file: the environment and mounted secrets.
 
+mod aws;
+
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io;

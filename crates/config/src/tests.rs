@@ -30,6 +30,8 @@ impl Fake {
             "OPENAI_KEY_1",
             "OPENAI_KEY_2",
             "OPENAI_KEY_3",
+            "AZURE_KEY_1",
+            "AZURE_KEY_2",
         ];
         let mut fake = Self::default();
         for name in names {

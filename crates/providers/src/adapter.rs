@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 
-use crate::{Call, Error, KeyForm, Needed, Provider, Setting};
+use crate::{Address, AwsKey, Call, Error, KeyForm, Needed, Provider, Setting};
 
 /// What we call ourselves.
 const OURS: HeaderValue = HeaderValue::from_static(concat!("backstop/", env!("CARGO_PKG_VERSION")));
@@ -28,6 +28,23 @@ pub enum Signature {
     Header(&'static str),
     /// `Authorization: Bearer <token>`, the token a short-lived one that is fetched.
     Token,
+    /// A signature of AWS' over the finished request ([`ToSign`]); a key that is a plain value goes
+    /// out as a bearer.
+    Aws {
+        /// The name of the service in it, which is not that of its host.
+        service: &'static str,
+    },
+}
+
+/// What a finished request still lacks: a signature over it, made right before it is sent.
+#[derive(Debug, Clone, Copy)]
+pub struct ToSign<'a> {
+    /// The name of the service.
+    pub service: &'a str,
+    /// Where the service computes.
+    pub region: &'a str,
+    /// What it is signed with.
+    pub key: &'a AwsKey,
 }
 
 /// What a kind of provider says about its wire. Quirks are answers here, never a match on a name
@@ -67,6 +84,19 @@ pub trait Adapter: Send + Sync + fmt::Debug {
     /// Its public address, where that depends on what is known of the account.
     fn base_url(&self, _settings: &[(Setting, String)]) -> Option<String> {
         None
+    }
+
+    /// Where its requests go and how it speaks there, where that depends on the address an operator
+    /// wrote or on what is known of the account; `None` for the address as it is.
+    ///
+    /// # Errors
+    /// When the address is none of its own.
+    fn settled(
+        &self,
+        _address: &Address,
+        _settings: &[(Setting, String)],
+    ) -> Result<Option<(Address, &'static dyn Adapter)>, Error> {
+        Ok(None)
     }
 
     /// The forms in which its keys can be written; the first is that of its well-known variable.
@@ -171,7 +201,7 @@ pub trait Adapter: Send + Sync + fmt::Debug {
         call: &Call<'_>,
     ) -> Result<Option<(HeaderName, HeaderValue)>, Error> {
         let Some(key) = call.key else {
-            return if provider.may_be_keyless() {
+            return if provider.may_be_keyless() || call.signed_later {
                 Ok(None)
             } else {
                 Err(Error::KeyMissing {
@@ -184,7 +214,7 @@ pub trait Adapter: Send + Sync + fmt::Debug {
             own => own,
         };
         let (name, value) = match signature {
-            Signature::Bearer | Signature::Token => (
+            Signature::Bearer | Signature::Token | Signature::Aws { .. } => (
                 AUTHORIZATION,
                 HeaderValue::from_maybe_shared(Bytes::from(
                     ["Bearer ", key.expose()].concat().into_bytes(),

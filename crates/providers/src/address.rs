@@ -100,6 +100,19 @@ impl Address {
         }
     }
 
+    /// Its path, without the slash at its end.
+    pub(crate) fn path(&self) -> &str {
+        self.uri.path().trim_end_matches('/')
+    }
+
+    /// The same host with another path.
+    pub(crate) fn with_path(&self, path: &str) -> Result<Self, Error> {
+        let mut parts = self.uri.clone().into_parts();
+        parts.path_and_query = Some(path.parse().map_err(|_| Error::AddressHost)?);
+        let uri = Uri::from_parts(parts).map_err(|_| Error::AddressHost)?;
+        Ok(Self { uri })
+    }
+
     /// Whether it is the address of `path` already, and of nothing else.
     #[must_use]
     pub(crate) fn ends_with(&self, path: &str) -> bool {

@@ -23,6 +23,9 @@ pub struct Call<'a> {
     /// Whether the key is a short-lived token: it goes out as a bearer, wherever the provider's
     /// other keys go.
     pub is_token: bool,
+    /// Whether the request is signed once it is built ([`Provider::to_sign`](crate::Provider::to_sign)),
+    /// and carries no key until then.
+    pub signed_later: bool,
     /// Goes out as `x-request-id`, so that layers can be matched end to end.
     pub request_id: &'a RequestId,
     /// Goes out as `x-backstop-attempt`. Counts from 1 over all channels of the request.
@@ -45,6 +48,7 @@ impl<'a> Call<'a> {
             batch: false,
             key: None,
             is_token: false,
+            signed_later: false,
             request_id,
             attempt: 1,
             stream: false,

@@ -1,4 +1,7 @@
-//! What stands behind a key's name: a value that goes out as it is, or a source of tokens.
+//! What stands behind a key's name: a value that goes out as it is, a source of tokens, or a key that
+//! signs.
+
+use std::sync::Arc;
 
 use backstop_units::Secret;
 
@@ -11,6 +14,32 @@ pub enum Credential {
     Plain(Secret),
     /// Where short-lived tokens come from, one of which goes out as a bearer.
     Token(TokenSource),
+    /// What requests are signed with; none of it but its id goes out.
+    Aws(Arc<AwsKey>),
+}
+
+/// An access key of AWS'.
+#[derive(Debug)]
+pub struct AwsKey {
+    /// Which key it is; stands in every signature.
+    pub access_key_id: Secret,
+    /// What signatures are made with. Never sent.
+    pub secret_access_key: Secret,
+    /// What a temporary key is sent with.
+    pub session_token: Option<Secret>,
+}
+
+impl AwsKey {
+    fn is(&self, other: &Self) -> bool {
+        let same_token = match (&self.session_token, &other.session_token) {
+            (None, None) => true,
+            (Some(token), Some(other)) => token.is(other.expose()),
+            _ => false,
+        };
+        self.access_key_id.is(other.access_key_id.expose())
+            && self.secret_access_key.is(other.secret_access_key.expose())
+            && same_token
+    }
 }
 
 /// The forms in which an operator can write a key.
@@ -22,6 +51,8 @@ pub enum KeyForm {
     ServiceAccount,
     /// An application registered with Microsoft Entra.
     Entra,
+    /// An access key of AWS'.
+    Aws,
 }
 
 impl KeyForm {
@@ -32,26 +63,50 @@ impl KeyForm {
             Self::Value => "value",
             Self::ServiceAccount => "service_account",
             Self::Entra => "entra",
+            Self::Aws => "aws",
         }
     }
 }
 
 impl Credential {
-    /// The value that goes out as it is; `None` for a source of tokens.
+    /// The value that goes out as it is; `None` for a source of tokens and a key that signs.
     #[must_use]
     pub const fn plain(&self) -> Option<&Secret> {
         match self {
             Self::Plain(secret) => Some(secret),
-            Self::Token(_) => None,
+            Self::Token(_) | Self::Aws(_) => None,
         }
     }
 
-    /// Where its tokens come from; `None` for a plain value. A key that has such a source can be
+    /// What requests are signed with; `None` for the other forms.
+    #[must_use]
+    pub fn aws(&self) -> Option<&AwsKey> {
+        match self {
+            Self::Aws(key) => Some(key),
+            Self::Plain(_) | Self::Token(_) => None,
+        }
+    }
+
+    /// What a provider that was shown this key may repeat, so that it can be taken out of its
+    /// words.
+    pub fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        let aws = self.aws();
+        [
+            self.plain(),
+            aws.map(|key| &key.access_key_id),
+            aws.map(|key| &key.secret_access_key),
+            aws.and_then(|key| key.session_token.as_ref()),
+        ]
+        .into_iter()
+        .flatten()
+    }
+
+    /// Where its tokens come from; `None` for the other forms. A key that has such a source can be
     /// renewed.
     #[must_use]
     pub const fn token_source(&self) -> Option<&TokenSource> {
         match self {
-            Self::Plain(_) => None,
+            Self::Plain(_) | Self::Aws(_) => None,
             Self::Token(source) => Some(source),
         }
     }
@@ -62,6 +117,7 @@ impl Credential {
         match (self, other) {
             (Self::Plain(secret), Self::Plain(other)) => secret.is(other.expose()),
             (Self::Token(source), Self::Token(other)) => source.is(other),
+            (Self::Aws(key), Self::Aws(other)) => key.is(other),
             _ => false,
         }
     }
@@ -76,5 +132,11 @@ impl From<Secret> for Credential {
 impl From<TokenSource> for Credential {
     fn from(source: TokenSource) -> Self {
         Self::Token(source)
+    }
+}
+
+impl From<AwsKey> for Credential {
+    fn from(key: AwsKey) -> Self {
+        Self::Aws(Arc::new(key))
     }
 }

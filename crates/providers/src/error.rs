@@ -63,6 +63,12 @@ pub enum Error {
     /// Where tokens are asked for is no address that a secret may go to.
     #[error("tokens are asked for at an https:// address, or at a host inside")]
     TokenAddress,
+    /// An address below which Azure has no models.
+    #[error(
+        "not an endpoint of Azure's; expected one such as https://my-resource.openai.azure.com, \
+         with nothing below it but /openai, /openai/v1 or /models"
+    )]
+    AzureAddress,
     /// Not a directory of Entra's.
     #[error("a tenant is the id of a directory, or its domain")]
     EntraTenant,

@@ -24,6 +24,7 @@
 mod adapter;
 mod address;
 mod anthropic;
+mod azure;
 mod call;
 mod cohere;
 mod credential;
@@ -32,16 +33,17 @@ mod gemini;
 mod openai;
 mod provider;
 mod registry;
+mod segment;
 mod setting;
 mod token_source;
 mod vertex;
 
-pub use adapter::{Adapter, Signature};
+pub use adapter::{Adapter, Signature, ToSign};
 pub use address::Address;
 pub use call::Call;
-pub use credential::{Credential, KeyForm};
+pub use credential::{AwsKey, Credential, KeyForm};
 pub use error::Error;
 pub use provider::{Provider, may_be_configured};
 pub use registry::{Row, row, rows};
-pub use setting::{Needed, Setting};
+pub use setting::{Needed, Setting, When};
 pub use token_source::{Grant, TokenSource};

@@ -12,6 +12,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, Request, Uri};
 
+use crate::adapter::{Signature, ToSign};
 use crate::{Adapter, Address, Call, Credential, Error, Row, Setting};
 
 /// One API account family, ready to be called. Immutable; shared by every request.
@@ -20,13 +21,19 @@ pub struct Provider {
     id: ProviderId,
     row: &'static Row,
     /// The row's own, or that of the row it resembles.
+    said: &'static dyn Adapter,
+    /// The same, as it speaks at this address.
     adapter: &'static dyn Adapter,
+    /// As the operator wrote it.
+    written: Address,
+    /// What requests go below.
     address: Address,
     /// Where requests go in its first dialect: the address with version and path.
     target: Uri,
     /// Where they go in its further dialects.
     also: Vec<(Dialect, Uri)>,
     keys: HashMap<KeyId, Credential>,
+    aliases: HashMap<KeyId, HashMap<ModelName, ModelName>>,
     settings: Vec<(Setting, String)>,
     extra_headers: HeaderMap,
 }
@@ -48,15 +55,20 @@ impl Provider {
     /// # Errors
     /// When address and path do not make a whole.
     pub fn at(id: ProviderId, row: &'static Row, address: Address) -> Result<Self, Error> {
-        let (target, also) = targets(row.adapter, &address)?;
+        let said = row.adapter;
+        let (address_below, adapter) = settle(said, &address, &[])?;
+        let (target, also) = targets(adapter, &address_below)?;
         Ok(Self {
             id,
             row,
-            adapter: row.adapter,
-            address,
+            said,
+            adapter,
+            written: address,
+            address: address_below,
             target,
             also,
             keys: HashMap::new(),
+            aliases: HashMap::new(),
             settings: Vec::new(),
             extra_headers: HeaderMap::new(),
         })
@@ -68,9 +80,8 @@ impl Provider {
     /// # Errors
     /// When address and path do not make a whole.
     pub fn resembling(mut self, other: &Row) -> Result<Self, Error> {
-        self.adapter = other.adapter;
-        (self.target, self.also) = targets(self.adapter, &self.address)?;
-        Ok(self)
+        self.said = other.adapter;
+        self.settled()
     }
 
     /// The same with these keys.
@@ -80,11 +91,28 @@ impl Provider {
         self
     }
 
-    /// The same with what an operator says about the account.
+    /// The same with keys that have names of their own for some models: what the provider calls
+    /// them, by what callers do.
     #[must_use]
-    pub fn with_settings(mut self, settings: Vec<(Setting, String)>) -> Self {
-        self.settings = settings;
+    pub fn with_aliases(mut self, aliases: HashMap<KeyId, HashMap<ModelName, ModelName>>) -> Self {
+        self.aliases = aliases;
         self
+    }
+
+    /// The same with what an operator says about the account.
+    ///
+    /// # Errors
+    /// When address and path do not make a whole with it.
+    pub fn with_settings(mut self, settings: Vec<(Setting, String)>) -> Result<Self, Error> {
+        self.settings = settings;
+        self.settled()
+    }
+
+    /// The same, once more where and how its requests go.
+    fn settled(mut self) -> Result<Self, Error> {
+        (self.address, self.adapter) = settle(self.said, &self.written, &self.settings)?;
+        (self.target, self.also) = targets(self.adapter, &self.address)?;
+        Ok(self)
     }
 
     /// The same with headers that go out with every request. All of them are treated as secret,
@@ -110,7 +138,7 @@ impl Provider {
         self.row
     }
 
-    /// Where it is.
+    /// Where it is: what its requests go below.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.address
@@ -226,7 +254,7 @@ impl Provider {
     }
 
     /// The value of a key, for the attempt that presents it; `None` for one whose tokens are
-    /// fetched.
+    /// fetched, and for one that signs.
     #[must_use]
     pub fn secret(&self, key: &KeyId) -> Option<&Secret> {
         self.keys.get(key)?.plain()
@@ -235,6 +263,36 @@ impl Provider {
     /// Its keys, in no order.
     pub fn keys(&self) -> impl Iterator<Item = (&KeyId, &Credential)> {
         self.keys.iter()
+    }
+
+    /// What a request built for `key` lacks until it is signed; `None` for a key that goes out
+    /// itself.
+    #[must_use]
+    pub fn to_sign(&self, key: &KeyId) -> Option<ToSign<'_>> {
+        let Signature::Aws { service } = self.adapter.signature() else {
+            return None;
+        };
+        Some(ToSign {
+            service,
+            region: self.setting(Setting::Region)?,
+            key: self.keys.get(key)?.aws()?,
+        })
+    }
+
+    /// What `model` is called where `key` is used: the deployment or resource that the key's
+    /// aliases name, else the same.
+    #[must_use]
+    pub fn named<'a>(&'a self, key: Option<&KeyId>, model: &'a ModelName) -> &'a ModelName {
+        let aliases = key.and_then(|key| self.aliases.get(key));
+        aliases
+            .and_then(|aliases| aliases.get(model))
+            .unwrap_or(model)
+    }
+
+    /// The names that keys have for some models.
+    #[must_use]
+    pub fn aliases(&self) -> &HashMap<KeyId, HashMap<ModelName, ModelName>> {
+        &self.aliases
     }
 
     /// What an operator says about the account.
@@ -256,6 +314,16 @@ impl Provider {
     pub fn build(&self, call: &Call<'_>) -> Result<Request<Bytes>, Error> {
         self.adapter.build(self, call)
     }
+}
+
+/// What requests go below, and how the provider speaks there.
+fn settle(
+    adapter: &'static dyn Adapter,
+    address: &Address,
+    settings: &[(Setting, String)],
+) -> Result<(Address, &'static dyn Adapter), Error> {
+    let settled = adapter.settled(address, settings)?;
+    Ok(settled.unwrap_or_else(|| (address.clone(), adapter)))
 }
 
 /// Where requests go in each dialect. An address that is already a whole one, path and all, is for

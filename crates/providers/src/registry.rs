@@ -4,6 +4,7 @@ use backstop_classifier::Family;
 
 use crate::adapter::Adapter;
 use crate::anthropic::Anthropic;
+use crate::azure::Azure;
 use crate::cohere::Cohere;
 use crate::gemini::Gemini;
 use crate::openai::{Compatible, OpenAi, RESPONSES};
@@ -109,6 +110,15 @@ static ROWS: &[Row] = &[
         base_url_variable: Some("VERTEX_BASE_URL"),
         keyless: false,
         adapter: &Vertex,
+    },
+    Row {
+        kind: "azure",
+        // Every resource has one of its own.
+        base_url: None,
+        key_variable: Some("AZURE_OPENAI_API_KEY"),
+        base_url_variable: Some("AZURE_OPENAI_ENDPOINT"),
+        keyless: false,
+        adapter: Azure::DEFAULT,
     },
     hosted(
         "cohere",

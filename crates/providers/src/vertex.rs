@@ -18,7 +18,7 @@ use http::HeaderName;
 use crate::adapter::{Adapter, Signature};
 use crate::gemini::encode;
 use crate::setting::said;
-use crate::{Call, KeyForm, Needed, Provider, Setting};
+use crate::{Call, KeyForm, Needed, Provider, Setting, When};
 
 /// What a Claude body says in place of the header `anthropic-version`; the only version there is.
 const CLAUDE_VERSION: &[u8] = br#""vertex-2023-10-16""#;
@@ -27,11 +27,13 @@ static BETA: [HeaderName; 1] = [HeaderName::from_static("anthropic-beta")];
 static NEEDS: [Needed; 2] = [
     Needed {
         setting: Setting::Project,
-        variable: "GOOGLE_CLOUD_PROJECT",
+        variables: &["GOOGLE_CLOUD_PROJECT"],
+        when: When::Always,
     },
     Needed {
         setting: Setting::Location,
-        variable: "GOOGLE_CLOUD_LOCATION",
+        variables: &["GOOGLE_CLOUD_LOCATION"],
+        when: When::Always,
     },
 ];
 
@@ -177,6 +179,7 @@ mod tests {
         Provider::at(ProviderId::new("vertex"), row, address)
             .expect("a whole address")
             .with_settings(settings)
+            .expect("a whole address")
     }
 
     #[test]

@@ -16,7 +16,7 @@ use backstop_config::Snapshot;
 use backstop_dialects::{Dialect, Envelope, Loss, Operation, WriteOptions, error_event};
 use backstop_keypool::{Ask as KeyAsk, NoKey};
 use backstop_policy::{Action, Channel, CommitChoice, Ending, Event, Lossy, Quota};
-use backstop_providers::Provider;
+use backstop_providers::{Credential, Provider};
 use backstop_state::{ChannelCell, ChannelParams, Minted};
 use backstop_stream::{CommitRule, HoldLimits, Relay, Window};
 use backstop_units::{KeyId, ModelName, Moment};
@@ -99,7 +99,13 @@ impl KeptError {
     /// Takes out of its words what must not leave.
     fn scrubber<'a>(&'a self, provider: &'a Provider) -> Scrubber<'a> {
         Scrubber {
-            secret: self.key.as_ref().and_then(|key| provider.secret(key)),
+            secrets: self
+                .key
+                .as_ref()
+                .and_then(|key| provider.credential(key))
+                .into_iter()
+                .flat_map(Credential::secrets)
+                .collect(),
             host: Some(provider.address().host()),
         }
     }

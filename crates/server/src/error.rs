@@ -455,7 +455,7 @@ mod tests {
         let kept = Kept {
             dialect: Dialect::OpenAiChat,
             body: br#"{"error":{"message":"bad key sk-live-0000111122223333","type":"invalid_request_error","code":"invalid_api_key","inner":1.0}}"#,
-            scrubber: Scrubber { secret: Some(&secret), host: None },
+            scrubber: Scrubber { secrets: vec![&secret], host: None },
         };
         let verdict = Verdict::malformed(Kind::UnreadableAnswer, Some(401));
         let id = RequestId::new("r-1");

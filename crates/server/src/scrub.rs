@@ -22,8 +22,8 @@ const CREDENTIAL_TAIL: usize = 6;
 /// What to look for besides shapes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scrubber<'a> {
-    /// The key the attempt presented.
-    pub(crate) secret: Option<&'a Secret>,
+    /// What the attempt presented, and what stands behind it.
+    pub(crate) secrets: Vec<&'a Secret>,
     /// Hosts the gateway sends to.
     pub(crate) host: Option<&'a str>,
 }
@@ -32,9 +32,8 @@ impl Scrubber<'_> {
     /// `text` without secrets.
     pub(crate) fn scrub(&self, text: &str) -> String {
         let mut text = text.to_owned();
-        if let Some(secret) = self.secret
-            && secret.expose().len() >= 4
-        {
+        let secrets = self.secrets.iter();
+        for secret in secrets.filter(|secret| secret.expose().len() >= 4) {
             text = text.replace(secret.expose(), PLACEHOLDER);
         }
         if let Some(host) = self.host
@@ -105,7 +104,7 @@ mod tests {
     fn a_code_that_is_the_key_is_no_code() {
         let secret = Secret::new("4f9c2e1d8b7a6053");
         let scrubber = Scrubber {
-            secret: Some(&secret),
+            secrets: vec![&secret],
             host: None,
         };
         for (code, kept) in [("4f9c2e1d8b7a6053", false), ("some_code", true)] {
@@ -127,7 +126,7 @@ mod tests {
     fn nothing_in_the_shape_of_a_credential_survives() {
         let secret = Secret::new("tok/en.with+odd=chars");
         let scrubber = Scrubber {
-            secret: Some(&secret),
+            secrets: vec![&secret],
             host: Some("10.1.2.3:8000"),
         };
         for (text, want) in [

@@ -36,6 +36,7 @@ mod headers;
 mod lanes;
 mod options;
 mod response;
+mod sign;
 mod trust;
 
 pub use client::{Clocks, Exchange, Upstream};
@@ -43,6 +44,7 @@ pub use dial::{BoxIo, Dial, Dialing, Io, TcpDial, Unresolved};
 pub use failure::Failure;
 pub use options::{Error, Options};
 pub use response::{Collected, End, Response};
+pub use sign::sign;
 
 #[cfg(test)]
 mod tests;

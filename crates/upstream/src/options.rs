@@ -54,7 +54,7 @@ impl fmt::Debug for Options {
     }
 }
 
-/// Why an [`Upstream`](crate::Upstream) cannot be built from its [`Options`].
+/// Why an [`Upstream`](crate::Upstream) cannot be built from its [`Options`], or a request signed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -81,4 +81,7 @@ pub enum Error {
         /// What the library said.
         source: rustls::Error,
     },
+    /// A request holds something that no signature can cover.
+    #[error("the request cannot be signed: its address or its content type is unusable")]
+    Unsignable,
 }

@@ -3,6 +3,7 @@
 mod common;
 
 mod attempts;
+mod azure;
 mod bad_input;
 mod callers;
 mod choice;

@@ -1,5 +1,6 @@
 //! `providers`.
 
+mod aws;
 mod key;
 mod terms;
 
@@ -11,7 +12,9 @@ use backstop_chat::{Capabilities, Need};
 use backstop_dialects::{Dialect, capabilities};
 use backstop_keypool::Pool;
 use backstop_policy::Channel;
-use backstop_providers::{Adapter, Address, Provider, Row, Setting, may_be_configured, row, rows};
+use backstop_providers::{
+    Adapter, Address, Needed, Provider, Row, Setting, When, may_be_configured, row, rows,
+};
 use backstop_units::{ChannelId, ModelName, ProviderId, Tokens};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -78,16 +81,21 @@ impl Check<'_> {
         }
 
         let Keys {
-            pool, credentials, ..
+            pool,
+            credentials,
+            aliases,
+            ..
         } = keys?;
-        let provider = Provider::at(id.clone(), row, address?).and_then(|provider| match like {
-            Some(like) => provider.resembling(like),
-            None => Ok(provider),
-        });
+        let provider = Provider::at(id.clone(), row, address?)
+            .and_then(|provider| match like {
+                Some(like) => provider.resembling(like),
+                None => Ok(provider),
+            })
+            .and_then(|provider| provider.with_settings(settings));
         let provider = self
             .take(&at.field("base_url"), provider.map_err(Problem::from))?
             .with_keys(credentials)
-            .with_settings(settings)
+            .with_aliases(aliases)
             .with_extra_headers(headers);
         let holds = network.and_then(|network| network.hold_refused_keys);
         let pool = match holds {
@@ -151,12 +159,13 @@ impl Check<'_> {
         let own = || {
             let own = row.adapter.base_url(settings);
             own.or_else(|| row.base_url.map(str::to_owned))
+                .or_else(|| self.resolver.variable(row.base_url_variable?))
         };
         let typed = match (&raw.base_url, own()) {
             (Some(typed), _) => self.resolver.resolve(typed, "an address"),
             (None, Some(own)) => Ok(own),
             // What is missing for an address of its own was said.
-            (None, None) if !row.adapter.needs().is_empty() => return None,
+            (None, None) if row.adapter.needs().iter().any(places) => return None,
             (None, None) => {
                 Err(backstop_providers::Error::AddressMissing { kind: row.kind }.into())
             }
@@ -188,7 +197,11 @@ impl Check<'_> {
         let typed = |setting| match setting {
             Setting::Project => raw.project.as_deref(),
             Setting::Location => raw.location.as_deref(),
+            Setting::Region => raw.region.as_deref(),
+            Setting::ApiVersion => raw.api_version.as_deref(),
         };
+        let signs =
+            keys.is_some_and(|keys| keys.credentials.values().any(|key| key.aws().is_some()));
         let mut settings = Vec::new();
         for &setting in Setting::ALL {
             let at = at.field(setting.field());
@@ -202,10 +215,21 @@ impl Check<'_> {
             };
             let value = match typed(setting) {
                 Some(typed) => self.resolver.resolve(typed, accepted),
-                None => keys
-                    .and_then(|keys| keys.setting(setting))
-                    .or_else(|| self.resolver.variable(needed.variable))
-                    .ok_or(Problem::Missing { accepted }),
+                None => {
+                    let mut variables = needed.variables.iter();
+                    let found = keys
+                        .and_then(|keys| keys.setting(setting))
+                        .or_else(|| variables.find_map(|name| self.resolver.variable(name)));
+                    let must = match needed.when {
+                        When::Always => true,
+                        When::Addressing => raw.base_url.is_none() || signs,
+                        When::Never => false,
+                    };
+                    if found.is_none() && !must {
+                        continue;
+                    }
+                    found.ok_or(Problem::Missing { accepted })
+                }
             };
             let value = value.and_then(|value| {
                 if setting.fits(&value) {
@@ -305,6 +329,11 @@ fn needs(raw: &RawContract) -> [(Need, Option<bool>); 17] {
     ]
 }
 
+/// Whether an address hangs on the setting.
+fn places(needed: &Needed) -> bool {
+    needed.when != When::Never
+}
+
 fn custom() -> &'static Row {
     row("custom").expect("the registry has a row for servers it does not know")
 }
@@ -322,5 +351,7 @@ fn keyless() -> Keys {
         pool: Pool::keyless(),
         credentials: std::collections::HashMap::new(),
         project: None,
+        region: None,
+        aliases: std::collections::HashMap::new(),
     }
 }

@@ -13,7 +13,7 @@ use super::{RawChannel, RawKey, RawRoute};
 /// A key: a table, or its value alone.
 pub(crate) enum RawKeyEntry {
     Value(String),
-    Full(RawKey),
+    Full(Box<RawKey>),
 }
 
 /// A channel: a table, or `"provider/model"`.
@@ -70,7 +70,9 @@ impl Spelled for RawKeyEntry {
     }
 
     fn from_table<'de, A: MapAccess<'de>>(table: A) -> Result<Self, A::Error> {
-        RawKey::deserialize(MapAccessDeserializer::new(table)).map(Self::Full)
+        RawKey::deserialize(MapAccessDeserializer::new(table))
+            .map(Box::new)
+            .map(Self::Full)
     }
 }
 

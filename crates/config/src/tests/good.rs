@@ -7,7 +7,7 @@ use backstop_classifier::Class;
 use backstop_dialects::Dialect;
 use backstop_policy::{Choice, CommitChoice, HintUse, Lossy, OnRefusal, RouteLimits};
 use backstop_providers::Setting;
-use backstop_units::{ByteCount, KeyId, ProviderId, Tokens};
+use backstop_units::{ByteCount, KeyId, ModelName, ProviderId, Tokens};
 
 use super::{Fake, snapshot};
 use crate::{Error, Limits, Origin, Resolved, ServerParams, SessionParams, Snapshot, TrailChoice};
@@ -88,6 +88,50 @@ fn googles_variables_alone_make_a_provider_once_a_place_is_named() {
     assert_eq!(vertex.address().host(), "aiplatform.googleapis.com");
     let (_, key) = vertex.keys().next().unwrap();
     assert!(key.token_source().is_some());
+}
+
+#[test]
+fn azures_variables_alone_make_a_provider_once_an_endpoint_is_named() {
+    let variables = Fake::full().with("AZURE_OPENAI_API_KEY", "canary-azure");
+    let without = from_environment(&variables, 1).unwrap();
+    assert!(!without.providers.contains_key("azure"));
+    let endpoint = "https://r.openai.azure.com/";
+    let variables = variables.with("AZURE_OPENAI_ENDPOINT", endpoint);
+    let azure =
+        |variables: &Fake| from_environment(variables, 1).unwrap().providers["azure"].clone();
+    let v1 = azure(&variables);
+    assert_eq!(v1.target().path(), "/openai/v1/chat/completions");
+    let dated = azure(&variables.with("OPENAI_API_VERSION", "2024-10-21"));
+    assert_eq!(dated.setting(Setting::ApiVersion), Some("2024-10-21"));
+    assert_eq!(
+        dated.address().to_string(),
+        "https://r.openai.azure.com/openai"
+    );
+}
+
+#[test]
+fn a_key_serves_the_models_it_has_names_for_and_those_it_lists() {
+    for (models, served) in [
+        ("", [true, false, false]),
+        (", models = [\"o3\"]", [true, true, false]),
+        (", models = [\"*\"]", [true, true, true]),
+    ] {
+        let key = format!("{{ value = \"canary-1\", aliases = {{ gpt-4o = \"mine\" }}{models} }}");
+        let text = format!("[providers.openai]\nkeys = [{key}]");
+        let snapshot = snapshot("aliases.toml", &text);
+        let channel = snapshot.channel("openai/gpt-4o").unwrap();
+        let key = &channel.pool.keys()[0];
+        let names = ["gpt-4o", "o3", "other"].map(ModelName::new);
+        assert_eq!(
+            [0, 1, 2].map(|at| key.serves(&names[at])),
+            served,
+            "{models}"
+        );
+        let provider = &snapshot.providers["openai"];
+        let named = |at: usize| provider.named(Some(key.id()), &names[at]).as_str();
+        assert_eq!([named(0), named(1)], ["mine", "o3"]);
+        assert_eq!(provider.named(None, &names[0]), &names[0]);
+    }
 }
 
 #[test]

@@ -41,11 +41,18 @@ fn keyed(kind: &str) -> Provider {
         Some(_) => Provider::new(id, row),
         None => Provider::at(id, row, Address::parse("http://127.0.0.1:9").unwrap()),
     };
-    let said = |needed: &crate::Needed| (needed.setting, needed.setting.field().to_owned());
+    let said = |needed: &crate::Needed| {
+        let value = match needed.setting {
+            Setting::ApiVersion => "2024-10-21".to_owned(),
+            other => other.field().to_owned(),
+        };
+        (needed.setting, value)
+    };
     provider
         .unwrap()
         .with_keys(HashMap::from([(key, Secret::new("sk-canary").into())]))
         .with_settings(row.adapter.needs().iter().map(said).collect())
+        .unwrap()
 }
 
 /// A caller that sends all it should not.

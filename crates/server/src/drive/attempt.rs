@@ -9,7 +9,7 @@ use backstop_dialects::{Edits, Stamp, splice_request};
 use backstop_policy::{Channel, Event};
 use backstop_providers::{Call, Provider};
 use backstop_units::{ByteCount, KeyId};
-use backstop_upstream::{Clocks, End, Failure, Response};
+use backstop_upstream::{Clocks, End, Failure, Response, sign};
 use bytes::Bytes;
 use http::header;
 
@@ -105,19 +105,21 @@ impl Drive {
     ) -> Result<http::Request<Bytes>, String> {
         let request = &self.request;
         let (from, to) = (request.dialect, request.spoken_by(provider, &channel.model));
+        let model = provider.named(key, &channel.model);
+        let to_sign = key.and_then(|key| provider.to_sign(key));
         let body = if from == to {
             let edits = Edits {
-                model: Some(channel.model.as_str()),
+                model: Some(model.as_str()),
                 ask_usage: true,
             };
             splice_request(from, &request.body, &request.envelope, &edits)
         } else {
-            let written = request.carry(to, channel, provider)?;
+            let written = request.carry(to, model, provider)?;
             self.dropped = written.dropped;
             Bytes::from(written.body)
         };
         let call = Call {
-            model: &channel.model,
+            model,
             body,
             dialect: Some(to),
             operation: request.operation,
@@ -128,12 +130,19 @@ impl Drive {
             },
             key: key.and_then(|key| provider.secret(key)),
             is_token: false,
+            signed_later: to_sign.is_some(),
             request_id: &self.journal.record.request_id,
             attempt,
             stream: request.envelope.stream,
             caller: (from == to).then_some(&request.headers),
         };
-        provider.build(&call).map_err(|_| "request".to_owned())
+        let unfit = || "request".to_owned();
+        let mut built = provider.build(&call).map_err(|_| unfit())?;
+        if let Some(to_sign) = to_sign {
+            let wall = self.journal.gateway.clock.wall();
+            sign(&mut built, &to_sign, wall).map_err(|_| unfit())?;
+        }
+        Ok(built)
     }
 
     /// Reads a refusal and classifies it.

@@ -8,18 +8,20 @@ use backstop_dialects::{
 };
 use backstop_policy::Channel;
 use backstop_providers::Provider;
+use backstop_units::ModelName;
 
 use super::Request;
 
 impl Request {
-    /// The caller's request in the dialect `to`. The error names the field that stands in the way.
+    /// The caller's request in the dialect `to`, for `model` as the provider names it. The error
+    /// names the field that stands in the way.
     pub(super) fn carry(
         &self,
         to: Dialect,
-        channel: &Channel,
+        model: &ModelName,
         provider: &Provider,
     ) -> Result<Written, String> {
-        let (from, model) = (self.dialect, channel.model.as_str().to_owned());
+        let (from, model) = (self.dialect, model.as_str().to_owned());
         let options = self.write_options(provider);
         let written = match self.operation {
             Operation::Generate => {

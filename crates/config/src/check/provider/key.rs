@@ -1,16 +1,16 @@
 //! `providers.<name>.keys`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use backstop_keypool::{Key, ModelList, Pool};
 use backstop_providers::{Adapter, Credential, KeyForm, Row, Setting, TokenSource};
-use backstop_units::{KeyId, ProviderId, Secret};
+use backstop_units::{KeyId, ModelName, ProviderId, Secret};
 
 use super::keyless;
 use crate::check::{A_NAME, Check, is_name};
 use crate::fault::Problem;
 use crate::path::FieldPath;
-use crate::raw::{RawEntra, RawKey, RawKeyEntry};
+use crate::raw::{RawAws, RawEntra, RawKey, RawKeyEntry};
 use crate::snapshot::is_model;
 
 /// The pool that chooses, and what stands behind its names.
@@ -19,6 +19,10 @@ pub(super) struct Keys {
     pub(super) credentials: HashMap<KeyId, Credential>,
     /// The project that the first key's credentials belong to.
     pub(super) project: Option<String>,
+    /// The region of the first key's profile.
+    pub(super) region: Option<String>,
+    /// What the provider calls some models where a key is used.
+    pub(super) aliases: HashMap<KeyId, HashMap<ModelName, ModelName>>,
 }
 
 impl Keys {
@@ -26,16 +30,18 @@ impl Keys {
     pub(super) fn setting(&self, setting: Setting) -> Option<String> {
         match setting {
             Setting::Project => self.project.clone(),
-            Setting::Location => None,
+            Setting::Region => self.region.clone(),
+            Setting::Location | Setting::ApiVersion => None,
         }
     }
 }
 
-const A_KEY: &str = "env.NAME, file.PATH or the key itself";
+pub(super) const A_KEY: &str = "env.NAME, file.PATH or the key itself";
 const A_FILE: &str = "file.PATH of a Google credentials file";
 const A_TENANT: &str = "the id of a directory, or its domain";
 const AN_APPLICATION: &str = "the id of an application";
 const AN_AUTHORITY: &str = "an address such as \"https://login.microsoftonline.com\"";
+const AN_ALIAS: &str = "\"public-name\" = \"deployment or ARN\"";
 const MODELS: &str = "[\"*\"] or the names of models";
 
 impl Check<'_> {
@@ -54,7 +60,8 @@ impl Check<'_> {
             Some(entries) => Some(entries.iter().map(RawKey::from).collect()),
             None => variable
                 .filter(|name| self.resolver.variable(name).is_some())
-                .map(|name| vec![self.of_variable(row, name)]),
+                .map(|name| vec![self.of_variable(row, name)])
+                .or_else(|| self.of_aws(adapter)),
         };
         let Some(entries): Option<Vec<RawKey>> = entries else {
             if row.keyless {
@@ -67,7 +74,8 @@ impl Check<'_> {
 
         let mut keys = Vec::with_capacity(entries.len());
         let mut credentials = HashMap::with_capacity(entries.len());
-        let mut project = None;
+        let (mut project, mut region) = (None, None);
+        let mut all_aliases = HashMap::new();
         let mut names = HashSet::with_capacity(entries.len());
         for (index, entry) in entries.iter().enumerate() {
             let at = at.item(index);
@@ -76,20 +84,24 @@ impl Check<'_> {
                 let name = name.clone();
                 self.fault(&at.field("name"), Problem::Twice { name });
             }
-            let credential = self.credential(&at, row.kind, adapter, entry);
-            let models = self.models(&at.field("models"), entry.models.as_deref());
+            let credential = self.credential(&at, row.kind, adapter, entry, &mut region);
+            let aliases = self.aliases(&at.field("aliases"), adapter, entry.aliases.as_ref());
+            let models = self.models(&at.field("models"), entry.models.as_deref(), &aliases);
             let id = KeyId::new(provider, &name);
             let key = Key::new(id.clone(), entry.weight.unwrap_or(1.0), models);
             let key = self.take(&at.field("weight"), key.map_err(Problem::Keypool));
             let (Some(key), Some(credential)) = (key, credential) else {
                 continue;
             };
-            if credential.plain().is_some_and(|secret| secret.is(&name)) {
+            if credential.secrets().any(|secret| secret.is(&name)) {
                 // The name is shown wherever the key is used.
                 self.fault(&at.field("name"), Problem::BadName { accepted: A_NAME });
             }
             let source = credential.token_source();
             project = project.or_else(|| source?.project().map(str::to_owned));
+            if !aliases.is_empty() {
+                all_aliases.insert(id.clone(), aliases);
+            }
             if credentials.insert(id, credential).is_none() {
                 keys.push(key);
             }
@@ -100,6 +112,8 @@ impl Check<'_> {
             pool,
             credentials,
             project,
+            region,
+            aliases: all_aliases,
         })
     }
 
@@ -121,9 +135,21 @@ impl Check<'_> {
         }
     }
 
-    fn models(&mut self, at: &FieldPath, typed: Option<&[String]>) -> ModelList {
+    /// The models a key serves: those listed and those it has names for; all, where neither is
+    /// said.
+    fn models(
+        &mut self,
+        at: &FieldPath,
+        typed: Option<&[String]>,
+        aliases: &HashMap<ModelName, ModelName>,
+    ) -> ModelList {
+        let public = aliases.keys().map(ModelName::as_str);
         let Some(typed) = typed else {
-            return ModelList::Any;
+            return if aliases.is_empty() {
+                ModelList::Any
+            } else {
+                ModelList::new(public)
+            };
         };
         if typed.is_empty() {
             self.fault(at, Problem::Empty { accepted: MODELS });
@@ -133,7 +159,36 @@ impl Check<'_> {
                 self.fault(&at.item(index), Problem::BadName { accepted: MODELS });
             }
         }
-        ModelList::new(typed.iter().map(String::as_str))
+        ModelList::new(typed.iter().map(String::as_str).chain(public))
+    }
+
+    /// What the provider calls some models where a key is used.
+    fn aliases(
+        &mut self,
+        at: &FieldPath,
+        adapter: &dyn Adapter,
+        typed: Option<&BTreeMap<String, String>>,
+    ) -> HashMap<ModelName, ModelName> {
+        let mut aliases = HashMap::new();
+        if typed.is_some_and(BTreeMap::is_empty) {
+            self.fault(at, Problem::Empty { accepted: AN_ALIAS });
+        }
+        for (public, own) in typed.into_iter().flatten() {
+            let at = at.field(public);
+            if !is_model(public) || public == "*" || !is_model(own) {
+                self.fault(&at, Problem::BadName { accepted: AN_ALIAS });
+                continue;
+            }
+            let (public, own) = (
+                ModelName::new(public.as_str()),
+                ModelName::new(own.as_str()),
+            );
+            if adapter.dialect_of(&public) != adapter.dialect_of(&own) {
+                self.fault(&at, Problem::AliasDialect);
+            }
+            aliases.insert(public, own);
+        }
+        aliases
     }
 
     /// What a key is made of, in whichever one of its forms it is written.
@@ -143,11 +198,13 @@ impl Check<'_> {
         kind: &'static str,
         adapter: &dyn Adapter,
         entry: &RawKey,
+        region: &mut Option<String>,
     ) -> Option<Credential> {
         let written = [
             (KeyForm::Value, entry.value.is_some()),
             (KeyForm::ServiceAccount, entry.service_account.is_some()),
             (KeyForm::Entra, entry.entra.is_some()),
+            (KeyForm::Aws, entry.aws.is_some()),
         ];
         let mut written = written.iter().filter(|(_, written)| *written);
         let form = written.next().map_or(KeyForm::Value, |(form, _)| *form);
@@ -169,14 +226,19 @@ impl Check<'_> {
             self.fault(&at_form, problem);
             return None;
         }
-        match (&entry.service_account, &entry.entra) {
-            (Some(typed), _) => {
+        match (&entry.service_account, &entry.entra, &entry.aws) {
+            (Some(typed), ..) => {
                 let text = self.resolver.resolve(typed, A_FILE);
                 let source = text.and_then(|text| Ok(TokenSource::google(&text)?));
                 self.take(&at_form, source).map(Credential::from)
             }
-            (None, Some(entra)) => self.entra(&at_form, entra).map(Credential::from),
-            (None, None) => {
+            (None, Some(entra), _) => self.entra(&at_form, entra).map(Credential::from),
+            (None, None, Some(aws)) => {
+                let (key, its_region) = self.aws(&at_form, aws)?;
+                *region = region.take().or(its_region);
+                Some(Credential::from(key))
+            }
+            (None, None, None) => {
                 let secret = self.secret(&at_form, entry.value.as_deref(), A_KEY);
                 secret.map(Credential::from)
             }
@@ -214,7 +276,7 @@ impl Check<'_> {
         self.take(at, text)
     }
 
-    fn secret(
+    pub(super) fn secret(
         &mut self,
         at: &FieldPath,
         typed: Option<&str>,
@@ -225,6 +287,17 @@ impl Check<'_> {
             Some(typed) => self.resolver.resolve(typed, accepted).and_then(usable),
         };
         self.take(at, value).map(Secret::new)
+    }
+
+    /// The key that AWS' own variables or files stand for, where the kind signs with one.
+    fn of_aws(&self, adapter: &dyn Adapter) -> Option<Vec<RawKey>> {
+        let signs = adapter.key_forms().contains(&KeyForm::Aws);
+        (signs && self.resolver.has_aws_key()).then(|| {
+            vec![RawKey {
+                aws: Some(RawAws::default()),
+                ..RawKey::default()
+            }]
+        })
     }
 
     /// The key that the kind's well-known variable stands for: its value, or the file it names.
@@ -244,7 +317,7 @@ impl Check<'_> {
 }
 
 /// A key that a header can carry and that is not the stand-in of an example.
-fn usable(value: String) -> Result<String, Problem> {
+pub(super) fn usable(value: String) -> Result<String, Problem> {
     if !value.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Problem::SecretUnfit);
     }
@@ -271,7 +344,7 @@ fn usable(value: String) -> Result<String, Problem> {
 impl From<&RawKeyEntry> for RawKey {
     fn from(entry: &RawKeyEntry) -> Self {
         match entry {
-            RawKeyEntry::Full(key) => key.clone(),
+            RawKeyEntry::Full(key) => RawKey::clone(key),
             RawKeyEntry::Value(value) => Self {
                 value: Some(value.clone()),
                 ..Self::default()
