@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use backstop_admission::Denied;
 use backstop_config::{Resolved, Snapshot};
-use backstop_dialects::{Dialect, Operation, Replay, read_envelope_for};
+use backstop_dialects::{Dialect, Operation, Replay, add_member, read_envelope_for};
 use backstop_ledger::JourneyRecord;
 use backstop_policy::{Exclusion, Journey, Plan, Terms};
 use backstop_units::{ByteCount, Moment, RequestId};
@@ -21,7 +21,7 @@ use crate::journal::Journal;
 use crate::outlet::{AnswerBody, Outlet, respond};
 use crate::plan::{PlanAsk, plan_for};
 use crate::request_id::{self, request_id};
-use crate::surface::{Addressed, Surface, dialect_of, listing_dialect, model_named};
+use crate::surface::{Addressed, Surface, deployment, dialect_of, listing_dialect, model_named};
 use crate::terms::Asked;
 use crate::{caller, framing, models, status};
 
@@ -163,6 +163,10 @@ where
         idle: snapshot.server.body_idle,
     };
     let (body, share) = read_body(&head.headers, body, limits, &gateway.buffered).await?;
+    let body = match deployment(head.uri.path()) {
+        Some(model) => naming(body, &model),
+        None => body,
+    };
     let mut envelope = read_envelope_for(operation, dialect, &body)?;
     if let Some(addressed) = Addressed::read(&head.uri) {
         envelope = envelope.addressed(addressed.model, addressed.stream);
@@ -252,6 +256,13 @@ where
         excluded,
     };
     Ok((Drive::new(request, journal, outlet.clone()), outlet))
+}
+
+/// The body with the model that the path names, whichever it names itself; what is no object stays,
+/// for the reader to refuse.
+fn naming(body: Bytes, model: &str) -> Bytes {
+    let name = serde_json::Value::from(model).to_string();
+    add_member(&body, "model", name.as_bytes()).map_or(body, Bytes::from)
 }
 
 /// Whether the caller's dialect is spoken to any channel of the plan.

@@ -30,13 +30,23 @@ impl Surface {
     /// surfaces as the bare paths.
     pub(crate) fn at(path: &str) -> Option<Self> {
         let ask = |dialect, operation| Some(Self::Ask { dialect, operation });
+        if let Some((_, asked)) = deployment_and_asked(path) {
+            deployment(path)?;
+            return match asked {
+                "/responses" => ask(Dialect::OpenAiResponses, Operation::Generate),
+                "/embeddings" => ask(Dialect::OpenAiChat, Operation::Embed),
+                _ => ask(Dialect::OpenAiChat, Operation::Generate),
+            };
+        }
         match bare(path) {
             "/v1/chat/completions" => ask(Dialect::OpenAiChat, Operation::Generate),
-            "/v1/responses" => ask(Dialect::OpenAiResponses, Operation::Generate),
+            "/v1/responses" | "/openai/responses" => {
+                ask(Dialect::OpenAiResponses, Operation::Generate)
+            }
             "/v1/embeddings" => ask(Dialect::OpenAiChat, Operation::Embed),
             "/v1/messages" => ask(Dialect::AnthropicMessages, Operation::Generate),
             "/v1/messages/count_tokens" => ask(Dialect::AnthropicMessages, Operation::CountTokens),
-            "/v1/models" | "/v1beta/models" => Some(Self::Models),
+            "/v1/models" | "/v1beta/models" | "/openai/models" => Some(Self::Models),
             "/healthz" => Some(Self::Health),
             "/readyz" => Some(Self::Ready),
             "/metrics" => Some(Self::Metrics),
@@ -157,6 +167,23 @@ fn models_and_method(path: &str) -> Option<(&str, GoogleMethod)> {
     (!model.is_empty()).then_some((model, method))
 }
 
+/// The deployment that a path in Azure's style names: a route's name or `provider/model`, whatever
+/// the body says. Its client asks there for everything but responses; clients that were given such
+/// a path whole ask for those, too.
+pub(crate) fn deployment(path: &str) -> Option<String> {
+    let (name, _) = deployment_and_asked(path)?;
+    decoded(name)
+}
+
+/// The deployment, still encoded, and what is asked of it.
+fn deployment_and_asked(path: &str) -> Option<(&str, &'static str)> {
+    let below = path.strip_prefix("/openai/deployments/")?;
+    let asked = ["/chat/completions", "/responses", "/embeddings"];
+    let asked = asked.into_iter().find(|asked| below.ends_with(asked))?;
+    let name = below.strip_suffix(asked)?;
+    (!name.is_empty()).then_some((name, asked))
+}
+
 /// A path segment without its percent-encoding, undone once (RFC 3986, 2.1); `None` where it is
 /// broken or no text.
 fn decoded(segment: &str) -> Option<String> {
@@ -180,7 +207,11 @@ pub(crate) fn dialect_of(path: &str) -> Dialect {
         Dialect::AnthropicMessages
     } else if path.starts_with("/genai/") || path.starts_with("/v1beta/") {
         Dialect::Gemini
-    } else if path.starts_with("/v1/responses") || path.starts_with("/openai/v1/responses") {
+    } else if ["/v1/responses", "/openai/v1/responses", "/openai/responses"]
+        .iter()
+        .any(|beginning| path.starts_with(beginning))
+        || deployment_and_asked(path).is_some_and(|(_, asked)| asked == "/responses")
+    {
         Dialect::OpenAiResponses
     } else {
         Dialect::OpenAiChat
@@ -214,6 +245,28 @@ mod tests {
             ),
             ("/v1/responses", ask(OpenAiResponses, Generate)),
             ("/openai/v1/responses", ask(OpenAiResponses, Generate)),
+            ("/openai/responses", ask(OpenAiResponses, Generate)),
+            ("/openai/models", Some(Surface::Models)),
+            (
+                "/openai/deployments/fast/chat/completions",
+                ask(OpenAiChat, Generate),
+            ),
+            (
+                "/openai/deployments/openai/gpt-4o/chat/completions",
+                ask(OpenAiChat, Generate),
+            ),
+            (
+                "/openai/deployments/fast/embeddings",
+                ask(OpenAiChat, Embed),
+            ),
+            (
+                "/openai/deployments/fast/responses",
+                ask(OpenAiResponses, Generate),
+            ),
+            ("/openai/deployments//chat/completions", None),
+            ("/openai/deployments/fast%2/chat/completions", None),
+            ("/openai/deployments/fast/completions", None),
+            ("/deployments/fast/chat/completions", None),
             ("/anthropic/v1/models", Some(Surface::Models)),
             ("/genai/v1beta/models", Some(Surface::Models)),
             ("/v1beta/models", Some(Surface::Models)),
@@ -241,6 +294,25 @@ mod tests {
             ("/", None),
         ] {
             assert_eq!(Surface::at(path), surface, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_deployment_is_decoded_once() {
+        for (path, name) in [
+            ("/openai/deployments/fast/chat/completions", Some("fast")),
+            (
+                "/openai/deployments/openai%2Fgpt-4o/embeddings",
+                Some("openai/gpt-4o"),
+            ),
+            (
+                "/openai/deployments/ollama/llama3:8b/chat/completions",
+                Some("ollama/llama3:8b"),
+            ),
+            ("/openai/deployments/a%252Fb/responses", Some("a%2Fb")),
+            ("/openai/v1/chat/completions", None),
+        ] {
+            assert_eq!(deployment(path).as_deref(), name, "{path}");
         }
     }
 

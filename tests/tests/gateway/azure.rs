@@ -4,7 +4,7 @@ use backstop_faultsim::{Item, Script, Sim, Step};
 use backstop_tests::{TestGateway, secret};
 use serde_json::json;
 
-use crate::common::{as_scripted, ask, ask_stream, column, provider};
+use crate::common::{as_scripted, ask, ask_stream, column, one, provider};
 
 const MESSAGES: &str = "/v1/messages";
 
@@ -220,4 +220,47 @@ async fn azures_errors_are_read_by_its_own_table() {
         assert!(classes.iter().all(|found| found == class), "{classes:?}");
         as_scripted(&sim);
     }
+}
+
+#[tokio::test]
+async fn azures_clients_name_the_model_in_the_path() {
+    let answer = whole(200, recorded!("answers/text.json")).repeat(4);
+    let sim = provider(Script::new().step(answer)).await;
+    let gateway = TestGateway::start(&one("openai"), &[("openai", &sim)]).await;
+    let surface =
+        |name: &str| format!("/openai/deployments/{name}/chat/completions?api-version=2024-10-21");
+    let mut nameless = ask("");
+    nameless.as_object_mut().expect("an object").remove("model");
+    for (seq, name, body) in [
+        // The path wins.
+        (1, "openai/gpt-4o", ask("nobody/nothing")),
+        (2, "openai%2Fgpt-4o", ask("openai/gpt-4o")),
+        (3, "openai/gpt-4o", nameless.clone()),
+    ] {
+        let call = gateway.post(&surface(name), body.to_string());
+        let answer = call.header("api-key", "canary-callers-own").send().await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let asked = &answer.json()["extra_fields"]["model_requested"];
+        assert_eq!(asked, "openai/gpt-4o");
+        let sent = sim.attempt(seq);
+        assert_eq!(target(&sim, seq), "/v1/chat/completions");
+        assert_eq!(sent.json()["model"], "gpt-4o");
+        assert_eq!(sent.header("api-key"), None);
+    }
+    let body = json!({"input": "hi", "store": false}).to_string();
+    let path = "/openai/deployments/openai/gpt-4o/responses";
+    let answer = gateway.post(path, body).send().await;
+    assert_eq!(target(&sim, 4), "/v1/responses");
+    assert_eq!(sim.attempt(4).json()["model"], "gpt-4o");
+    assert_ne!(answer.status, 404);
+    for (name, body, status, code) in [
+        ("nobody", nameless.to_string(), 404, "model_not_found"),
+        ("openai/gpt-4o", "[]".to_owned(), 400, "not_an_object"),
+        ("openai/gpt-4o", "{".to_owned(), 400, "invalid_json"),
+    ] {
+        let refused = gateway.post(&surface(name), body).send().await;
+        assert_eq!(refused.status, status, "{}", refused.text());
+        assert_eq!(refused.code(), code);
+    }
+    as_scripted(&sim);
 }
