@@ -7,7 +7,8 @@
 //! connection was closed.
 //!
 //! It decides nothing about how a gateway should react, and it is HTTP/1.1 by hand, because a
-//! proper library would not let it misbehave.
+//! proper library would not let it misbehave. HTTP/2 and TLS are by the libraries, up to where they
+//! fail: a [`Door`] says how connections begin, and whether they do.
 //!
 //! The invariant: an attempt takes the first step that is not used up and whose conditions it
 //! meets; one that finds none is answered 599 and recorded as unexpected.
@@ -41,6 +42,8 @@ mod playbook;
 
 // Serving it.
 mod conn;
+mod door;
+mod h2;
 mod play;
 mod receive;
 mod sim;
@@ -56,6 +59,7 @@ mod error;
 pub use asked::Dialect;
 pub use attempt::{Attempt, Ending, Progress};
 pub use conn::{CloseKind, PeerClose};
+pub use door::Door;
 pub use error::Error;
 pub use fault::Fault;
 pub use log::{Event, Observer};

@@ -29,6 +29,9 @@ struct Args {
     /// bodies.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Where to write the authority's certificate (PEM), for scripts whose door wants TLS
+    #[arg(long, value_name = "FILE")]
+    authority: Option<PathBuf>,
 }
 
 const EXAMPLE: &str = include_str!("../examples/script.json");
@@ -52,12 +55,15 @@ Answer         status (null: no response), headers, delay_ms, and one of
                body_br, sse [{{delay_ms, repeat, and data with event, comment, raw or raw_b64}}],
                frames [{{delay_ms, headers, payload}}]; coding (gzip, br or zstd) of any of them
 Ending         then: close (whole), cut (closed unfinished), reset (TCP RST), hang (silent until the
-               peer closes), trickle (filler until the peer closes); end_after_bytes strikes it
+               peer closes), trickle (filler until the peer closes), goaway (HTTP/2: not
+               processed, or cut when a response has begun), refuse (HTTP/2: not processed); end_after_bytes strikes it
                inside the body; trickle {{bytes, every_ms, head}} writes slowly; keep_alive,
                close_idle_after_ms
 Faults         invalid_key, insufficient_quota, permission_denied, region_blocked, model_not_found,
                rate_limited, invalid_request, context_too_long, content_policy, server_error,
                unavailable, overloaded
+Door           door of the whole script: plain, tls, http2 (under TLS), unknown_authority,
+               other_name, cut_handshake, no_tls
 In strings     {{{{ n }}}} count of a repeat, {{{{ pad:4000 }}}} filler, {{{{ model }}}} and {{{{ key }}}} of the request
 
 Try it:        backstop-faultsim --listen 127.0.0.1:9100 &
@@ -87,9 +93,13 @@ async fn run(args: Args) -> anyhow::Result<()> {
         Some(path) => Sim::observed(script, log_to(path)?),
         None => Sim::new(script),
     };
-    let address = sim.listen(&args.listen).await?;
+    sim.listen(&args.listen).await?;
     let mut out = std::io::stdout();
-    writeln!(out, "listening on http://{address}").and_then(|()| out.flush())?;
+    let url = sim.url();
+    writeln!(out, "listening on {url}").and_then(|()| out.flush())?;
+    if let Some(path) = &args.authority {
+        std::fs::write(path, sim.authority()).with_context(|| path.display().to_string())?;
+    }
     stopped().await?;
     eprintln!("{}", summary(&sim));
     Ok(())

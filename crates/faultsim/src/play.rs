@@ -85,30 +85,41 @@ enum Framing {
     Scripted,
 }
 
-async fn play<I>(conn: &mut Conn<I>, arrived: &Arrived) -> After
-where
-    I: AsyncRead + AsyncWrite + Unpin,
-{
+/// What is asked, as answers are made from it.
+pub(crate) fn request(arrived: &Arrived) -> Request<'_> {
     let attempt = &arrived.attempt;
-    let fill = Fill {
-        n: 0,
-        model: arrived.asked.model.as_deref().unwrap_or_default(),
-        key: attempt.presented().map_or("", |key| key.expose()),
-    };
-    let request = Request {
+    Request {
         method: attempt.method(),
         path: attempt.path(),
         asked: &arrived.asked,
         body_bytes: attempt.body().len(),
         seq: attempt.seq(),
-        fill,
-    };
-    let step = arrived.step.as_deref();
-    let answer = match step {
+        fill: Fill {
+            n: 0,
+            model: arrived.asked.model.as_deref().unwrap_or_default(),
+            key: attempt.presented().map_or("", |key| key.expose()),
+        },
+    }
+}
+
+/// The answer: the step's, or what there is without one.
+pub(crate) fn answer<'a>(request: &Request<'a>, arrived: &'a Arrived) -> Answer<'a> {
+    match arrived.step.as_deref() {
         Some(step) => request.scripted(step),
         None if arrived.healthy => request.healthy(),
         None => request.unexpected(),
-    };
+    }
+}
+
+async fn play<I>(conn: &mut Conn<I>, arrived: &Arrived) -> After
+where
+    I: AsyncRead + AsyncWrite + Unpin,
+{
+    let attempt = &arrived.attempt;
+    let request = request(arrived);
+    let fill = request.fill;
+    let step = arrived.step.as_deref();
+    let answer = answer(&request, arrived);
     let last_wish = attempt
         .header("connection")
         .is_some_and(|value| value.to_ascii_lowercase().contains("close"));
@@ -326,7 +337,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Player<'_, I> {
                     After::Linger
                 })
             }
-            End::Cut => Ok(self.cut()),
+            End::Cut | End::Goaway | End::Refuse => Ok(self.cut()),
             End::Reset => Ok(self.reset()),
             End::Hang => Err(self.conn.peer_close().await),
             End::Trickle => {
@@ -345,7 +356,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Player<'_, I> {
     /// The endings of an attempt that gets no response.
     async fn end_silent(&mut self) -> Result<After, PeerClose> {
         match self.then {
-            End::Close | End::Cut => Ok(self.cut()),
+            End::Close | End::Cut | End::Goaway | End::Refuse => Ok(self.cut()),
             End::Reset => Ok(self.reset()),
             End::Hang => Err(self.conn.peer_close().await),
             End::Trickle => {

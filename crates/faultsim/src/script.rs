@@ -13,6 +13,7 @@ use serde_json::Value;
 pub use self::item::{Frame, Item};
 pub(crate) use self::placeholder::Fill;
 use crate::Error;
+use crate::door::Door;
 use crate::fault::Fault;
 
 /// How many attempts a simulator remembers unless told otherwise. Each keeps its request body.
@@ -36,6 +37,7 @@ pub struct Script {
     pub(crate) otherwise: Otherwise,
     pub(crate) keep_alive: bool,
     pub(crate) retain: usize,
+    pub(crate) door: Door,
 }
 
 impl Script {
@@ -48,6 +50,7 @@ impl Script {
             otherwise: Otherwise::Unexpected,
             keep_alive: true,
             retain: RETAIN,
+            door: Door::Plain,
         }
     }
 
@@ -99,6 +102,13 @@ impl Script {
     #[must_use]
     pub const fn keep_alive(mut self, keep_alive: bool) -> Self {
         self.keep_alive = keep_alive;
+        self
+    }
+
+    /// How connections begin; fixed when the simulator is made. Default: [`Door::Plain`].
+    #[must_use]
+    pub const fn door(mut self, door: Door) -> Self {
+        self.door = door;
         self
     }
 
@@ -392,22 +402,29 @@ impl Step {
     }
 }
 
-/// How a response ends. Endings below HTTP/1.1 (GOAWAY, failed names or handshakes) will join it.
+/// How a response ends. Connections that never come to a request are a matter of the
+/// [`Door`](crate::Door).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// Properly framed.
     #[default]
     Close,
-    /// The connection is closed without finishing the framing.
+    /// The connection is closed without finishing the framing; over HTTP/2 the stream is reset.
     Cut,
     /// TCP reset; on a [`Wire`](crate::Wire) its equal.
     Reset,
     /// Nothing more, connection open until the peer closes it.
     Hang,
     /// Filler without meaning, in small pieces at the step's pace (one byte a second unless
-    /// set), until the peer closes: never silent, never useful.
+    /// set), until the peer closes: never silent, never useful. Silent over HTTP/2.
     Trickle,
+    /// HTTP/2: the connection is left with GOAWAY. Without a response it says that the request was
+    /// not processed; after a part of one it cuts it. Over HTTP/1.1 the same as [`End::Cut`].
+    Goaway,
+    /// HTTP/2, without a response: the stream is refused, which says that it was not processed.
+    /// After a part of a response, and over HTTP/1.1, the same as [`End::Cut`].
+    Refuse,
 }
 
 /// The pace of a slow writer.

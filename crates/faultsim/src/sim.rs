@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use crate::Error;
 use crate::attempt::Attempt;
 use crate::desk::Desk;
+use crate::door::Entrance;
 use crate::log::Observer;
-use crate::play::serve;
 use crate::receive::Broken;
 use crate::script::{Script, Step};
 use crate::wire::Wire;
@@ -23,6 +23,7 @@ use crate::wire::Wire;
 /// Its time is tokio's, so a paused clock moves it. Its methods that serve need a tokio runtime.
 pub struct Sim {
     desk: Arc<Desk>,
+    entrance: Arc<Entrance>,
     tasks: Mutex<JoinSet<()>>,
     address: Mutex<Option<SocketAddr>>,
 }
@@ -58,6 +59,7 @@ impl Sim {
 
     fn with(script: Script, observer: Option<Observer>) -> Self {
         Self {
+            entrance: Arc::new(Entrance::new(script.door)),
             desk: Arc::new(Desk::new(script, observer)),
             tasks: Mutex::new(JoinSet::new()),
             address: Mutex::new(None),
@@ -85,7 +87,11 @@ impl Sim {
         };
         let listener = TcpListener::bind(address).await.map_err(refused)?;
         let local = listener.local_addr().map_err(refused)?;
-        self.spawn(accept(listener, Arc::clone(&self.desk)));
+        self.spawn(accept(
+            listener,
+            Arc::clone(&self.desk),
+            Arc::clone(&self.entrance),
+        ));
         *self.address.lock().unwrap_or_else(PoisonError::into_inner) = Some(local);
         Ok(local)
     }
@@ -100,13 +106,26 @@ impl Sim {
         address.expect("only a simulator that listens has an address")
     }
 
-    /// `http://HOST:PORT`, the base URL for Anthropic clients; OpenAI clients want `/v1` after it.
+    /// `http://HOST:PORT` (`https` where the door wants TLS), the base URL for Anthropic clients;
+    /// OpenAI clients want `/v1` after it.
     ///
     /// # Panics
     /// When it does not listen.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.address())
+        let scheme = if self.entrance.door().is_secure() {
+            "https"
+        } else {
+            "http"
+        };
+        format!("{scheme}://{}", self.address())
+    }
+
+    /// The certificate, in PEM, of the authority that callers must trust to come in by TLS; empty
+    /// where the door is plain.
+    #[must_use]
+    pub fn authority(&self) -> &str {
+        self.entrance.authority()
     }
 
     /// Serves one connection over any stream. A scripted reset is a plain close there, since
@@ -115,14 +134,16 @@ impl Sim {
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        self.spawn(serve(io, |_: &I| {}, Arc::clone(&self.desk)));
+        let (desk, entrance) = (Arc::clone(&self.desk), Arc::clone(&self.entrance));
+        self.spawn(async move { entrance.serve(io, |_: &I| {}, desk).await });
     }
 
     /// A new in-memory connection to it. Resets work as on a socket.
     #[must_use]
     pub fn connect(&self) -> Wire {
         let (near, far) = Wire::pair();
-        self.spawn(serve(far, Wire::arm_reset, Arc::clone(&self.desk)));
+        let (desk, entrance) = (Arc::clone(&self.desk), Arc::clone(&self.entrance));
+        self.spawn(async move { entrance.serve(far, Wire::arm_reset, desk).await });
         near
     }
 
@@ -214,14 +235,16 @@ impl Sim {
     }
 }
 
-async fn accept(listener: TcpListener, desk: Arc<Desk>) {
+async fn accept(listener: TcpListener, desk: Arc<Desk>, entrance: Arc<Entrance>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     let _ = stream.set_nodelay(true);
-                    connections.spawn(serve(stream, arm_reset, Arc::clone(&desk)));
+                    let (desk, entrance) = (Arc::clone(&desk), Arc::clone(&entrance));
+                    connections
+                        .spawn(async move { entrance.serve(stream, arm_reset, desk).await });
                 }
                 // Out of descriptors, most likely: give connections time to end.
                 Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,

@@ -12,6 +12,7 @@ mod compression;
 mod configuration;
 mod counting;
 mod disclosure;
+mod doors;
 mod embeddings;
 mod fallback;
 mod gemini;

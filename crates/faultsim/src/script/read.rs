@@ -13,6 +13,7 @@ use super::{
     Status, Step, When,
 };
 use crate::Error;
+use crate::door::Door;
 use crate::fault::Fault;
 
 /// Reads a whole script.
@@ -28,7 +29,8 @@ pub(super) fn script(text: &str) -> Result<Script, Error> {
             TypedOtherwise::Unexpected => Otherwise::Unexpected,
             TypedOtherwise::Healthy => Otherwise::Healthy,
         })
-        .keep_alive(typed.keep_alive);
+        .keep_alive(typed.keep_alive)
+        .door(typed.door);
     for (label, secret) in typed.keys.0 {
         script = script.key(label, secret);
     }
@@ -60,7 +62,7 @@ fn place(path: String, error: &serde_json::Error) -> Error {
 #[derive(serde::Deserialize)]
 #[serde(
     deny_unknown_fields,
-    expecting = "an object with `keys`, `script`, `otherwise`, `keep_alive`, or a list of steps"
+    expecting = "an object with `keys`, `script`, `otherwise`, `keep_alive`, `door`, or a list of steps"
 )]
 struct TypedScript {
     #[serde(default)]
@@ -71,6 +73,8 @@ struct TypedScript {
     otherwise: TypedOtherwise,
     #[serde(default = "yes")]
     keep_alive: bool,
+    #[serde(default)]
+    door: Door,
 }
 
 #[derive(serde::Deserialize, Default)]
