@@ -51,6 +51,9 @@ pub(crate) struct Provider {
     pub(crate) keys: Vec<String>,
     /// How a key travels, where not as usual.
     pub(crate) credential: Option<String>,
+    /// How connections to it begin: `unresolved`, `refused`, or a door of the simulator.
+    #[serde(default)]
+    pub(crate) door: Option<String>,
     /// What its contract lacks.
     pub(crate) contract: Option<String>,
     /// A remark.

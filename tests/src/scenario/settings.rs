@@ -200,8 +200,12 @@ fn present(scenario: &Scenario, version: usize) -> Result<Vec<&str>, String> {
 
 fn provider(settings: &Settings, upstream: &Provider) -> String {
     let name = &upstream.name;
+    let scheme = match upstream.door.as_deref() {
+        None | Some("plain" | "unresolved" | "refused") => "http",
+        Some(_) => "https",
+    };
     let mut out = format!(
-        "[providers.{name}]\nkind = \"{}\"\nbase_url = \"http://{}\"\nallow_plain_http = true\n",
+        "[providers.{name}]\nkind = \"{}\"\nbase_url = \"{scheme}://{}\"\nallow_plain_http = true\n",
         kind(upstream).unwrap_or("custom"),
         host(name),
     );

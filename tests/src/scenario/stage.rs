@@ -4,7 +4,7 @@
 //! Connections are streams in memory, on a clock that may be paused. Where an ending needs a real
 //! socket (a reset, a connection closed while idle) all of them are loopback sockets, in real time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use backstop_faultsim::{Script, Sim, Wire};
 use backstop_server::{ConnectionLimits, Gateway, Reloader, serve, serve_connection};
 use backstop_state::State;
 use backstop_telemetry::Metrics;
-use backstop_upstream::{BoxIo, Dial, Dialing, Options, Upstream};
+use backstop_upstream::{BoxIo, Dial, Dialing, Options, Unresolved, Upstream};
 use serde_json::{Map, Value};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -85,9 +85,26 @@ impl Stage {
                 .iter()
                 .map(|(name, sim)| (host(name), Arc::clone(sim)))
                 .collect(),
+            unresolved: scenario
+                .upstreams
+                .iter()
+                .filter(|upstream| upstream.door.as_deref() == Some("unresolved"))
+                .map(|upstream| host(&upstream.name))
+                .collect(),
+            refused: scenario
+                .upstreams
+                .iter()
+                .filter(|upstream| upstream.door.as_deref() == Some("refused"))
+                .map(|upstream| host(&upstream.name))
+                .collect(),
             real,
         };
-        let upstream = Upstream::with_dial(Options::default(), Arc::new(dial));
+        let trusted: Vec<&str> = sims.iter().map(|(_, sim)| sim.authority()).collect();
+        let options = Options {
+            extra_ca: trusted.concat().into_bytes(),
+            ..Options::default()
+        };
+        let upstream = Upstream::with_dial(options, Arc::new(dial));
         let upstream = upstream.map_err(|error| error.to_string())?;
         let parts = parts(Arc::clone(&snapshots[0]), upstream, Vec::new());
         let (state, metrics) = (Arc::clone(&parts.state), Arc::clone(&parts.metrics));
@@ -181,6 +198,9 @@ fn snapshot(
         .map_err(|refused| format!("the configuration is refused: {refused}\n{text}"))
 }
 
+/// Doors that the dialling never comes to.
+const UNREACHED: [&str; 2] = ["unresolved", "refused"];
+
 /// The simulator's script: the steps as typed, with the keys' values where they are named.
 ///
 /// A step that is for a reused connection shows what the others say of closing: the far end is gone,
@@ -207,7 +227,14 @@ fn script(scenario: &Scenario, upstream: &Provider) -> Result<Script, String> {
     let labels: Map<String, Value> = labels
         .map(|key| (key.clone(), secret(key).into()))
         .collect();
-    let whole = serde_json::json!({ "keys": labels, "script": steps, "keep_alive": false });
+    let mut whole = serde_json::json!({ "keys": labels, "script": steps, "keep_alive": false });
+    if let Some(door) = upstream
+        .door
+        .as_deref()
+        .filter(|door| !UNREACHED.contains(door))
+    {
+        whole["door"] = door.into();
+    }
     Script::from_json(&whole.to_string())
         .map_err(|error| format!("the script of {}: {error}", upstream.name))
 }
@@ -235,12 +262,23 @@ impl Sources for Secrets {
 /// Hosts that are simulators.
 struct Wires {
     hosts: HashMap<String, Arc<Sim>>,
+    /// Names that lead nowhere.
+    unresolved: HashSet<String>,
+    /// Names whose port has no listener.
+    refused: HashSet<String>,
     real: bool,
 }
 
 impl Dial for Wires {
     fn dial(&self, host: &str, _: u16) -> Dialing {
-        let sim = self.hosts.get(host).map(Arc::clone);
+        if self.unresolved.contains(host) {
+            return Box::pin(async { Err(Unresolved.into()) });
+        }
+        let sim = self
+            .hosts
+            .get(host)
+            .filter(|_| !self.refused.contains(host));
+        let sim = sim.map(Arc::clone);
         let real = self.real;
         Box::pin(async move {
             let sim = sim.ok_or(io::ErrorKind::ConnectionRefused)?;
