@@ -1,6 +1,7 @@
 //! `cargo xtask schema`: the pages under `docs/` that are made from code.
 
 mod failures;
+mod providers;
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,8 +12,8 @@ use crate::shell::root;
 
 /// Writes the generated pages under docs/, or checks that they are fresh
 ///
-/// So far one page: docs/failures.md, from the classifier's tables. The configuration's schema and
-/// the list of metrics follow.
+/// So far two pages: docs/failures.md, from the classifier's tables, and docs/providers.md, from the
+/// registry. The configuration's schema and the list of metrics follow.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Write nothing; exit with status 1 when a page is not what would be written
@@ -23,7 +24,10 @@ pub(crate) struct Args {
 /// A page, by its path under the workspace's root, and what makes it.
 type Page = (&'static str, fn() -> String);
 
-const PAGES: [Page; 1] = [("docs/failures.md", failures::page)];
+const PAGES: [Page; 2] = [
+    ("docs/failures.md", failures::page),
+    ("docs/providers.md", providers::page),
+];
 
 /// Writes every page, or compares it.
 pub(crate) fn run(args: &Args) -> Result<()> {

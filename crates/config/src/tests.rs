@@ -55,7 +55,7 @@ impl Fake {
         self
     }
 
-    fn with_file(mut self, path: &str, text: &str) -> Self {
+    pub(crate) fn with_file(mut self, path: &str, text: &str) -> Self {
         self.files.insert(PathBuf::from(path), text.to_owned());
         self
     }

@@ -84,3 +84,123 @@ impl Check<'_> {
         self.take(at, profile)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::Fake;
+
+    const CREDENTIALS: &str = "[default]\naws_access_key_id = canary-d\naws_secret_access_key = canary-ds\n\
+        [dev]\naws_access_key_id=canary-id\naws_secret_access_key=canary/secret+\naws_session_token=canary-token\n";
+    const CONFIG: &str = "[profile dev]\nregion = eu-central-1\n\
+        [profile sso]\nsso_session = canary\nregion = eu-west-1\n\
+        [profile role]\nrole_arn = canary\nsource_profile = dev\n\
+        [profile program]\ncredential_process = canary\n\
+        [profile half]\naws_access_key_id = canary\n";
+
+    fn home() -> Fake {
+        Fake::default()
+            .with("HOME", "/home/me")
+            .with_file("/home/me/.aws/credentials", CREDENTIALS)
+            .with_file("/home/me/.aws/config", CONFIG)
+    }
+
+    fn raw(id: Option<&str>, secret: Option<&str>, profile: Option<&str>) -> RawAws {
+        RawAws {
+            access_key_id: id.map(str::to_owned),
+            secret_access_key: secret.map(str::to_owned),
+            session_token: None,
+            profile: profile.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_key_is_typed_in_the_environment_or_in_a_profile() {
+        let env = home()
+            .with("AWS_ACCESS_KEY_ID", "canary-env")
+            .with("AWS_SECRET_ACCESS_KEY", "canary-envs")
+            .with("AWS_SESSION_TOKEN", "canary-envt");
+        let named = home().with("AWS_PROFILE", "dev");
+        let moved = Fake::default()
+            .with("AWS_SHARED_CREDENTIALS_FILE", "/run/secrets/aws")
+            .with_file("/run/secrets/aws", CREDENTIALS);
+        let typed = raw(Some("env.AWS_ACCESS_KEY_ID"), Some("canary-typed"), None);
+        let (none, dev) = (raw(None, None, None), raw(None, None, Some("dev")));
+        let (token, region) = (Some("canary-token"), Some("eu-central-1"));
+        for (sources, raw, want) in [
+            (&env, &typed, ("canary-env", "canary-typed", None, None)),
+            (
+                &env,
+                &none,
+                ("canary-env", "canary-envs", Some("canary-envt"), None),
+            ),
+            (&env, &dev, ("canary-id", "canary/secret+", token, region)),
+            (
+                &named,
+                &none,
+                ("canary-id", "canary/secret+", token, region),
+            ),
+            (&home(), &none, ("canary-d", "canary-ds", None, None)),
+            (&moved, &dev, ("canary-id", "canary/secret+", token, None)),
+        ] {
+            let mut check = Check::of_environment(sources);
+            let (key, region) = check.aws(&FieldPath::default(), raw).expect("a key");
+            let token = key.session_token.as_ref().map(Secret::expose);
+            let found = (
+                key.access_key_id.expose(),
+                key.secret_access_key.expose(),
+                token,
+                region.as_deref(),
+            );
+            assert_eq!(found, want);
+        }
+    }
+
+    #[test]
+    fn what_is_no_key_is_named_and_never_repeated() {
+        let (id, secret) = (Some("canary-id"), Some("canary-s"));
+        let env = Fake::default().with("AWS_ACCESS_KEY_ID", "canary-env");
+        let mut both = raw(id, secret, Some("dev"));
+        both.session_token = Some("canary".to_owned());
+        for (sources, raw, want) in [
+            (
+                &home(),
+                raw(id, None, None),
+                "aws.secret_access_key: missing",
+            ),
+            (
+                &home(),
+                raw(None, secret, None),
+                "aws.access_key_id: missing",
+            ),
+            (&home(), both, "aws.profile: contradicts access_key_id"),
+            (
+                &home(),
+                raw(Some("two words"), secret, None),
+                "aws.access_key_id: not a usable key",
+            ),
+            (
+                &env,
+                raw(None, None, None),
+                "AWS_SECRET_ACCESS_KEY is not set",
+            ),
+            (&home(), raw(None, None, Some("sso")), "signs in with SSO"),
+            (&home(), raw(None, None, Some("role")), "assumes a role"),
+            (&home(), raw(None, None, Some("program")), "runs a program"),
+            (
+                &home(),
+                raw(None, None, Some("half")),
+                "holds no whole key; expected a profile with",
+            ),
+            (&home(), raw(None, None, Some("gone")), "is in neither"),
+            (&Fake::default(), raw(None, None, None), "is in neither"),
+        ] {
+            let mut check = Check::of_environment(sources);
+            let at = FieldPath::default().field("aws");
+            assert!(check.aws(&at, &raw).is_none(), "{want}");
+            let told = check.faults.to_string();
+            assert!(told.contains(want), "{want}: {told}");
+            assert!(!told.contains("canary"), "{told}");
+        }
+    }
+}
