@@ -88,6 +88,9 @@ pub(crate) struct RawLimits {
     pub(crate) minted_channels: Option<Whole>,
     /// How many ended requests keep their trail in memory. Default 1000.
     pub(crate) kept_journeys: Option<Whole>,
+    /// Of how many responses that providers keep it is remembered which channel and key made them.
+    /// Default 100000, about 300 bytes each; the least recently used make room.
+    pub(crate) kept_responses: Option<Whole>,
 }
 
 /// `session`.

@@ -123,6 +123,9 @@ pub struct Limits {
     pub minted_channels: usize,
     /// How many ended requests keep their trail in memory. Default 1,000.
     pub kept_journeys: usize,
+    /// Of how many responses that providers keep it is remembered who made them. Default 100,000,
+    /// about 300 bytes each.
+    pub kept_responses: usize,
 }
 
 impl Default for Limits {
@@ -134,6 +137,7 @@ impl Default for Limits {
             connections: 10_000,
             minted_channels: 1024,
             kept_journeys: 1000,
+            kept_responses: 100_000,
         }
     }
 }
@@ -258,6 +262,12 @@ impl Snapshot {
     /// The ids of every channel that a route lists, for keeping what is known about them.
     pub fn channel_ids(&self) -> impl Iterator<Item = &ChannelId> {
         self.channels.keys()
+    }
+
+    /// The channel as a route lists it.
+    #[must_use]
+    pub fn listed(&self, channel: &ChannelId) -> Option<&Arc<Channel>> {
+        self.channels.get(channel)
     }
 
     /// Whether a route lists the channel.

@@ -13,6 +13,8 @@ pub struct AnswerFacts {
     pub usage: Option<Usage>,
     /// The model as the provider reports it.
     pub model: Option<String>,
+    /// What the provider keeps it under, where the dialect knows of such a thing.
+    pub id: Option<String>,
     /// The body is an error although its status was not: nothing else in it counts.
     pub error_inside: bool,
 }

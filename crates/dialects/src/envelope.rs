@@ -43,6 +43,9 @@ pub struct Envelope {
     pub replay: Replay,
     /// How vectors are asked for, where they are.
     pub vectors: VectorForm,
+    /// What it goes on from, by the id under which a provider keeps it: an earlier response or a
+    /// conversation.
+    pub goes_on_from: Option<String>,
     pub(crate) spans: Spans,
 }
 
@@ -71,6 +74,33 @@ pub enum Replay {
 }
 
 impl Envelope {
+    /// A request without a body, about an answer of `model` that a provider keeps.
+    #[must_use]
+    pub fn about_kept(model: String, stream: bool) -> Self {
+        let needs = Needs::default();
+        Self {
+            model,
+            stream,
+            fallbacks: Vec::new(),
+            usage_asked: true,
+            needs: if stream {
+                needs.with(Need::Streaming)
+            } else {
+                needs
+            },
+            replay: Replay::Safe,
+            vectors: VectorForm::default(),
+            goes_on_from: None,
+            spans: Spans::default(),
+        }
+    }
+
+    /// Whether the provider may keep its answer, to be asked about later.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.replay != Replay::Safe
+    }
+
     /// The same for a dialect whose path says which model is meant, and whether the answer is
     /// streamed ([`Dialect::model_in_path`]).
     #[must_use]
@@ -375,7 +405,7 @@ impl<'a> EnvelopeScan<'a> {
         Ok(())
     }
 
-    fn finish(self) -> Result<Envelope, BadRequest> {
+    fn finish(mut self) -> Result<Envelope, BadRequest> {
         let model = self
             .model
             .or_else(|| self.dialect.model_in_path().then(String::new))
@@ -389,6 +419,7 @@ impl<'a> EnvelopeScan<'a> {
             usage_asked: self.usage_asked,
             replay: self.needs.replay(self.dialect),
             vectors: self.needs.vectors,
+            goes_on_from: self.needs.goes_on_from.take(),
             needs: self.needs.finish(self.stream),
             spans,
         })

@@ -126,6 +126,17 @@ impl StreamReader {
     }
 }
 
+impl StreamReader {
+    /// What the provider keeps the answer under, once it said so, and once only; `None` in a dialect
+    /// that knows of no such thing.
+    pub fn take_id(&mut self) -> Option<String> {
+        match &mut self.state {
+            State::OpenAiResponses(reader) => reader.take_id(),
+            _ => None,
+        }
+    }
+}
+
 /// Writes a stream in the caller's dialect from neutral events. Every event it writes is safe:
 /// no id, model name or text can start a field of its own.
 ///

@@ -127,6 +127,20 @@ pub enum Exclusion {
 }
 
 impl Plan {
+    /// A plan that has no choice.
+    #[must_use]
+    pub fn only(channel: Arc<Channel>) -> Self {
+        Self {
+            candidates: vec![Candidate {
+                channel,
+                leg: Leg::Primary,
+                group: 0,
+            }],
+            excluded: Vec::new(),
+            quotas: Vec::new(),
+        }
+    }
+
     /// Orders the channels of `route` that cover what the request needs.
     #[must_use]
     pub fn new(route: &Route, ask: &Ask<'_>) -> Self {

@@ -7,7 +7,7 @@ use backstop_dialects::{Dialect, Operation};
 use backstop_units::ModelName;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
 use crate::{Address, AwsKey, Call, Error, KeyForm, Needed, Provider, Setting};
 
@@ -187,6 +187,11 @@ pub trait Adapter: Send + Sync + fmt::Debug {
             provider.address().join(self.version(), &path)?
         };
         *request.headers_mut() = headers;
+        if let Some(kept) = call.kept {
+            *request.method_mut() = kept.method.clone();
+            *request.uri_mut() = below(request.uri(), &kept.path)?;
+            request.headers_mut().remove(CONTENT_TYPE);
+        }
         Ok(request)
     }
 
@@ -231,6 +236,18 @@ pub trait Adapter: Send + Sync + fmt::Debug {
         value.set_sensitive(true);
         Ok(Some((name, value)))
     }
+}
+
+/// The address `path` further down; the queries of both stay.
+fn below(target: &Uri, path: &str) -> Result<Uri, Error> {
+    let mut whole = format!("{}{path}", target.path());
+    if let Some(query) = target.query() {
+        whole.push(if path.contains('?') { '&' } else { '?' });
+        whole.push_str(query);
+    }
+    let mut parts = target.clone().into_parts();
+    parts.path_and_query = Some(whole.parse().map_err(|_| Error::AddressHost)?);
+    Uri::from_parts(parts).map_err(|_| Error::AddressHost)
 }
 
 /// The request id as a header.

@@ -3,7 +3,7 @@
 use backstop_dialects::{Dialect, Operation};
 use backstop_units::{ModelName, RequestId, Secret};
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 
 /// One attempt, as its builder needs it.
 #[derive(Debug, Clone)]
@@ -18,6 +18,8 @@ pub struct Call<'a> {
     pub operation: Operation,
     /// Whether the body is a list of requests, where the dialect has another path for a single one.
     pub batch: bool,
+    /// What is asked about an answer that the provider keeps, in place of a new one.
+    pub kept: Option<&'a Kept>,
     /// The key chosen for this attempt; `None` for a keyless provider.
     pub key: Option<&'a Secret>,
     /// Whether the key is a short-lived token: it goes out as a bearer, wherever the provider's
@@ -36,6 +38,15 @@ pub struct Call<'a> {
     pub caller: Option<&'a HeaderMap>,
 }
 
+/// A request about an answer that the provider keeps under an id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// The method.
+    pub method: Method,
+    /// What stands behind the dialect's own path, with its query: `/resp_1/cancel`.
+    pub path: String,
+}
+
 impl<'a> Call<'a> {
     /// A first attempt without key and without stream.
     #[must_use]
@@ -46,6 +57,7 @@ impl<'a> Call<'a> {
             dialect: None,
             operation: Operation::Generate,
             batch: false,
+            kept: None,
             key: None,
             is_token: false,
             signed_later: false,

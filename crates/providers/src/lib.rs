@@ -40,7 +40,7 @@ mod vertex;
 
 pub use adapter::{Adapter, Signature, ToSign};
 pub use address::Address;
-pub use call::Call;
+pub use call::{Call, Kept};
 pub use credential::{AwsKey, Credential, KeyForm};
 pub use error::Error;
 pub use provider::{Provider, may_be_configured};

@@ -179,6 +179,24 @@ impl Admitted {
         })
     }
 
+    /// Takes in a request that makes nothing new: it counts as a request, and costs no token.
+    ///
+    /// # Errors
+    /// When one of the caller's limits has no room for it.
+    pub(crate) fn without_tokens(
+        gateway: &Gateway,
+        snapshot: &Arc<Snapshot>,
+        caller: &Caller,
+    ) -> Result<Self, Denied> {
+        let at = at(gateway, gateway.clock.now());
+        let ask = Ask::default();
+        let guard = gateway.state.admit(&caller.name, &caller.limits, at, ask)?;
+        Ok(Self {
+            guard,
+            snapshot: Arc::clone(snapshot),
+        })
+    }
+
     /// Puts what the attempts really used in the place of what was reserved.
     pub(crate) fn settle(self, gateway: &Gateway, now: Moment, rows: &[AttemptRow]) {
         let used = used(rows, self.guard.ask(), |label| {

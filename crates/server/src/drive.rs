@@ -6,6 +6,7 @@
 mod attempt;
 mod carry;
 mod hooks;
+mod kept;
 mod relay;
 mod tally;
 
@@ -28,6 +29,7 @@ use crate::answer::{self, Answered};
 use crate::error::{Kept, Told};
 use crate::intake::Share;
 use crate::journal::Journal;
+use crate::kept::Asking;
 use crate::outlet::Outlet;
 use crate::pulse::{self, Pulse};
 use crate::scrub::Scrubber;
@@ -48,6 +50,8 @@ pub(crate) struct Request {
     /// Why channels were left out of the plan, for the caller.
     pub(crate) excluded: String,
     pub(crate) lossy: Lossy,
+    /// What is asked about an answer that a provider keeps, in place of a new one.
+    pub(crate) asking: Option<Asking>,
 }
 
 impl Request {

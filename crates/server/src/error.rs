@@ -24,7 +24,7 @@ pub(crate) enum Refused {
     )]
     NoSuchPath { path: String },
     #[error("{path} answers {allowed} only")]
-    WrongMethod { path: String, allowed: http::Method },
+    WrongMethod { path: String, allowed: &'static str },
     #[error("the request body is larger than {limit}")]
     TooLarge { limit: ByteCount },
     #[error("the request body broke off before its announced end")]
@@ -50,6 +50,13 @@ pub(crate) enum Refused {
     Ambiguous { what: &'static str },
     #[error("{0}")]
     Denied(Denied),
+    #[error(
+        "Response with id '{id}' not found: it was not made through this gateway, or so long ago that \
+         the gateway has forgotten who keeps it."
+    )]
+    UnknownResponse { id: String },
+    #[error("the query parameter `{name}` is not understood here")]
+    UnknownParameter { name: String },
     #[error("provider {provider} has no key named `{key}` for this model")]
     UnknownKey { key: String, provider: String },
 }
@@ -69,7 +76,9 @@ impl From<BadRequest> for Refused {
 impl Refused {
     const fn status(&self) -> u16 {
         match self {
-            Self::NoSuchPath { .. } | Self::UnknownModel { .. } => 404,
+            Self::NoSuchPath { .. } | Self::UnknownModel { .. } | Self::UnknownResponse { .. } => {
+                404
+            }
             Self::WrongMethod { .. } => 405,
             Self::TooLarge { .. } => 413,
             Self::BodyStalled => 408,
@@ -84,7 +93,11 @@ impl Refused {
                 _ => 403,
             },
             Self::Overloaded => 503,
-            Self::BodyCut | Self::Body(_) | Self::BadHeader { .. } | Self::UnknownKey { .. } => 400,
+            Self::BodyCut
+            | Self::Body(_)
+            | Self::BadHeader { .. }
+            | Self::UnknownParameter { .. }
+            | Self::UnknownKey { .. } => 400,
         }
     }
 
@@ -100,6 +113,8 @@ impl Refused {
             Self::Body(bad) => bad.code,
             Self::BadHeader { .. } => "invalid_header",
             Self::UnknownModel { .. } => "model_not_found",
+            Self::UnknownResponse { .. } => "response_not_found",
+            Self::UnknownParameter { .. } => "unknown_parameter",
             Self::UnknownKey { .. } => "unknown_key",
             Self::Ambiguous { .. } => "ambiguous_request",
             Self::Denied(denied) => denied.code(),
@@ -124,8 +139,8 @@ pub(crate) struct Told {
     pub(crate) retry_after: Option<Duration>,
     /// Layers above should not repeat the request.
     pub(crate) do_not_retry: bool,
-    /// The one method allowed.
-    pub(crate) allow: Option<http::Method>,
+    /// The methods allowed.
+    pub(crate) allow: Option<&'static str>,
     /// A provider's own body in the caller's dialect, scrubbed: it is told as it is.
     pub(crate) verbatim: Option<Vec<u8>>,
 }
@@ -145,6 +160,14 @@ impl From<Refused> for Told {
             },
             Refused::UnknownModel { .. } => Self {
                 param: Some("model".to_owned()),
+                ..told
+            },
+            Refused::UnknownResponse { .. } => Self {
+                param: Some("id".to_owned()),
+                ..told
+            },
+            Refused::UnknownParameter { name } => Self {
+                param: Some(name),
                 ..told
             },
             Refused::WrongMethod { allowed, .. } => Self {
@@ -348,10 +371,8 @@ impl Told {
         if self.do_not_retry {
             headers.insert("x-should-retry", HeaderValue::from_static("false"));
         }
-        if let Some(allow) = &self.allow
-            && let Ok(allow) = HeaderValue::from_str(allow.as_str())
-        {
-            headers.insert(header::ALLOW, allow);
+        if let Some(allow) = self.allow {
+            headers.insert(header::ALLOW, HeaderValue::from_static(allow));
         }
         response
     }
@@ -486,7 +507,7 @@ mod tests {
             (
                 Refused::WrongMethod {
                     path: path(),
-                    allowed: http::Method::POST,
+                    allowed: "POST",
                 },
                 405,
                 "method_not_allowed",

@@ -189,6 +189,8 @@ impl Reloader {
         let callers = snapshot.callers.callers().iter();
         let callers = callers.map(|caller| caller.name.clone()).collect();
         gateway.state.retain_callers(&callers);
+        let kept = snapshot.limits.kept_responses;
+        gateway.state.set_kept_capacity(kept);
         let channels: Vec<_> = snapshot
             .channels()
             .map(|channel| backstop_telemetry::Channel {

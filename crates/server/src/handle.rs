@@ -23,7 +23,7 @@ use crate::plan::{PlanAsk, plan_for};
 use crate::request_id::{self, request_id};
 use crate::surface::{Addressed, Surface, deployment, dialect_of, listing_dialect, model_named};
 use crate::terms::Asked;
-use crate::{caller, framing, models, status};
+use crate::{caller, framing, kept, models, status};
 
 /// Answers one request. Dropping the answer, or this future, is the caller's hang-up.
 pub async fn handle<B>(gateway: Arc<Gateway>, request: Request<B>) -> Response<AnswerBody>
@@ -52,6 +52,15 @@ where
                 }
                 Err(refused) => {
                     gateway.count_refused(spoken, operation, accepted);
+                    return turn_away(dialect, &id, refused);
+                }
+            }
+        }
+        Surface::Kept(about) => {
+            match kept::prepare(&gateway, about, request, &id, accepted).await {
+                Ok((drive, outlet)) => return respond(Box::pin(drive.run()), outlet).await,
+                Err(refused) => {
+                    gateway.count_refused(dialect, Operation::Generate, accepted);
                     return turn_away(dialect, &id, refused);
                 }
             }
@@ -101,11 +110,10 @@ fn surface<B>(request: &Request<B>) -> Result<Surface, Refused> {
     let path = || request.uri().path().chars().take(80).collect::<String>();
     let surface =
         Surface::at(request.uri().path()).ok_or_else(|| Refused::NoSuchPath { path: path() })?;
-    let allowed = surface.method();
-    if *request.method() != allowed {
+    if !surface.answers(request.method()) {
         return Err(Refused::WrongMethod {
             path: path(),
-            allowed,
+            allowed: surface.allowed(),
         });
     }
     Ok(surface)
@@ -157,11 +165,7 @@ where
     if let Some(caller) = &caller {
         asked.belongs_to(&caller.name);
     }
-    let limits = BodyLimits {
-        body: snapshot.limits.body_bytes,
-        buffered: snapshot.limits.buffered_bytes,
-        idle: snapshot.server.body_idle,
-    };
+    let limits = BodyLimits::of(&snapshot);
     let (body, share) = read_body(&head.headers, body, limits, &gateway.buffered).await?;
     let body = match deployment(head.uri.path()) {
         Some(model) => naming(body, &model),
@@ -186,6 +190,7 @@ where
         Resolved::Minted(_) => "direct".to_owned(),
     };
     let session = asked.session(gateway, &snapshot);
+    let keeper = kept::keeper_of(gateway, &envelope, caller.as_deref())?;
     let asked_for = PlanAsk {
         dialect,
         operation,
@@ -195,6 +200,7 @@ where
         live: Some((&gateway.state, accepted)),
         caller: caller.as_deref(),
         session: session.as_ref().map_or(&[], |session| &session.bound),
+        keeper: keeper.as_ref(),
     };
     let plan = plan_for(&snapshot, route, &asked_for);
     check_pin(&asked, &plan)?;
@@ -219,8 +225,10 @@ where
         // What a provider keeps or does besides, it does only for those who speak its dialect.
         Replay::Keyed | Replay::Unsafe => !plan_speaks(&snapshot, &plan, dialect),
     };
+    let held = keeper.and_then(|keeper| Some(keeper.key?.name().to_owned()));
     let terms = Terms {
         session,
+        pin: asked.pin.clone().or(held),
         ..asked.terms(route, envelope.stream, replay_safe, accepted)
     };
     let record = JourneyRecord {
@@ -254,6 +262,7 @@ where
         headers: head.headers,
         asked,
         excluded,
+        asking: None,
     };
     Ok((Drive::new(request, journal, outlet.clone()), outlet))
 }

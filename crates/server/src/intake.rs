@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use backstop_config::Snapshot;
 use backstop_units::ByteCount;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header};
@@ -68,6 +69,17 @@ pub(crate) struct BodyLimits {
     pub(crate) buffered: ByteCount,
     /// The longest pause inside it.
     pub(crate) idle: Duration,
+}
+
+impl BodyLimits {
+    /// As the configuration has them.
+    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+        Self {
+            body: snapshot.limits.body_bytes,
+            buffered: snapshot.limits.buffered_bytes,
+            idle: snapshot.server.body_idle,
+        }
+    }
 }
 
 /// Reads the body whole, once. A body that announces too much is refused before a byte of it is

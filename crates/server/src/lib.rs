@@ -31,6 +31,7 @@ mod heads;
 mod hook;
 mod intake;
 mod journal;
+mod kept;
 mod models;
 mod outlet;
 mod plan;

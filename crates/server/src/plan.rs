@@ -7,7 +7,7 @@ use backstop_chat::{Need, Needs};
 use backstop_config::Snapshot;
 use backstop_dialects::{Dialect, Fallback, Operation, capabilities_for};
 use backstop_policy::{Ask, Binding, CallerFallback, Channel, Load, Plan, Route};
-use backstop_state::{Answering, State};
+use backstop_state::{Answering, Keeper, State};
 use backstop_units::{Moment, ProviderId, Roll};
 
 /// What a request brings to its plan.
@@ -29,6 +29,8 @@ pub struct PlanAsk<'a> {
     pub caller: Option<&'a Caller>,
     /// Who served the caller's session before, the latest first; empty without one.
     pub session: &'a [Binding],
+    /// Who keeps what the request goes on from, where that is known.
+    pub keeper: Option<&'a Keeper>,
 }
 
 /// Which channels of `route` may serve the request, in which order, and why others may not.
@@ -54,7 +56,10 @@ pub fn plan_for(snapshot: &Snapshot, route: &Route, asked: &PlanAsk<'_>) -> Plan
             }
             _ => carried,
         };
-        let carried = if home.is_none_or(|home| *home == channel.provider) {
+        let keeper = asked.keeper.and_then(|keeper| keeper.key.as_ref());
+        let at_home = home.is_none_or(|home| *home == channel.provider)
+            && keeper.is_none_or(|key| channel.has_key(key));
+        let carried = if at_home {
             carried
         } else {
             carried.without(Need::StoredState)
@@ -90,12 +95,16 @@ pub fn plan_for(snapshot: &Snapshot, route: &Route, asked: &PlanAsk<'_>) -> Plan
     )
 }
 
-/// Where the state that the request builds upon is taken to be: at the first provider of the route
-/// that speaks the caller's dialect, the one that answers when nothing fails. No other has it, and
-/// so none is asked. `None` for a request that needs no state.
-fn home<'s>(snapshot: &Snapshot, route: &'s Route, asked: &PlanAsk<'_>) -> Option<&'s ProviderId> {
+/// Where the state that the request builds upon is: at the provider that is known to keep it, else,
+/// so it is taken, at the first provider of the route that speaks the caller's dialect, the one that
+/// answers when nothing fails. No other has it, and so none is asked. `None` for a request that needs
+/// no state.
+fn home<'s>(snapshot: &Snapshot, route: &'s Route, asked: &PlanAsk<'s>) -> Option<&'s ProviderId> {
     if !asked.needs.has(Need::StoredState) {
         return None;
+    }
+    if let Some(keeper) = asked.keeper {
+        return Some(&keeper.provider);
     }
     let channels = route.groups.iter().flat_map(|group| &group.channels);
     let speaks = |channel: &Channel| {

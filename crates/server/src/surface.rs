@@ -3,6 +3,8 @@
 use backstop_dialects::{Dialect, Operation};
 use http::{HeaderMap, Method, Uri};
 
+use crate::kept::About;
+
 /// What a path leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Surface {
@@ -13,6 +15,8 @@ pub(crate) enum Surface {
         /// What is asked for.
         operation: Operation,
     },
+    /// An answer that a provider keeps.
+    Kept(About),
     /// The models a caller may name.
     Models,
     /// One of them.
@@ -50,24 +54,31 @@ impl Surface {
             "/healthz" => Some(Self::Health),
             "/readyz" => Some(Self::Ready),
             "/metrics" => Some(Self::Metrics),
-            _ => match models_and_method(path) {
-                Some((_, method)) => ask(Dialect::Gemini, method.operation()),
-                None => model_named(path).map(|_| Self::Model),
+            bare => match (About::read(bare), models_and_method(path)) {
+                (Some((about, _)), _) => Some(Self::Kept(about)),
+                (None, Some((_, method))) => ask(Dialect::Gemini, method.operation()),
+                (None, None) => model_named(path).map(|_| Self::Model),
             },
         }
     }
 
-    /// The one method it answers.
-    pub(crate) const fn method(self) -> Method {
+    /// The methods it answers, with commas between them.
+    pub(crate) const fn allowed(self) -> &'static str {
         match self {
-            Self::Ask { .. } => Method::POST,
-            _ => Method::GET,
+            Self::Ask { .. } => "POST",
+            Self::Kept(about) => about.allowed(),
+            _ => "GET",
         }
+    }
+
+    /// Whether `method` is one of them.
+    pub(crate) fn answers(self, method: &Method) -> bool {
+        self.allowed().split(", ").any(|allowed| method == allowed)
     }
 }
 
 /// The path without the prefix that a drop-in client was given.
-fn bare(path: &str) -> &str {
+pub(crate) fn bare(path: &str) -> &str {
     let prefixes = [
         ("/openai", "/v1/"),
         ("/anthropic", "/v1/"),
@@ -186,7 +197,7 @@ fn deployment_and_asked(path: &str) -> Option<(&str, &'static str)> {
 
 /// A path segment without its percent-encoding, undone once (RFC 3986, 2.1); `None` where it is
 /// broken or no text.
-fn decoded(segment: &str) -> Option<String> {
+pub(crate) fn decoded(segment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.bytes();
     while let Some(byte) = rest.next() {
@@ -267,6 +278,15 @@ mod tests {
             ("/openai/deployments/fast%2/chat/completions", None),
             ("/openai/deployments/fast/completions", None),
             ("/deployments/fast/chat/completions", None),
+            (
+                "/openai/v1/responses/resp_1",
+                Some(Surface::Kept(About::Answer)),
+            ),
+            (
+                "/v1/responses/resp_1/cancel",
+                Some(Surface::Kept(About::Cancel)),
+            ),
+            ("/v1/responses/resp_1/other", None),
             ("/anthropic/v1/models", Some(Surface::Models)),
             ("/genai/v1beta/models", Some(Surface::Models)),
             ("/v1beta/models", Some(Surface::Models)),

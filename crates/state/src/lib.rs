@@ -31,9 +31,11 @@
 mod callers;
 mod channel;
 mod channels;
+mod kept;
 mod keys;
 mod live;
 mod quotas;
+mod recent;
 mod sessions;
 mod sync;
 
@@ -42,5 +44,6 @@ pub use channel::{
     Answering, ChannelCell, ChannelParams, ChannelView, Counts, PermitGuard, RetryGuard,
 };
 pub use channels::Minted;
+pub use kept::Keeper;
 pub use keys::LeaseGuard;
 pub use live::{Limits, State};

@@ -10,6 +10,7 @@ use backstop_units::{CallerName, ChannelId, KeyId, Moment, Roll, RouteName};
 use crate::callers::{AdmitGuard, Books};
 use crate::channel::{ChannelCell, ChannelParams, ChannelView};
 use crate::channels::{Channels, Minted};
+use crate::kept::{Keeper, Kept};
 use crate::keys::{Keys, LeaseGuard};
 use crate::quotas::Quotas;
 use crate::sessions::Sessions;
@@ -42,6 +43,7 @@ pub struct State {
     sessions: Sessions,
     books: Books,
     quotas: Quotas,
+    kept: Kept,
 }
 
 impl State {
@@ -54,6 +56,7 @@ impl State {
             sessions: Sessions::default(),
             books: Books::default(),
             quotas: Quotas::default(),
+            kept: Kept::default(),
         })
     }
 
@@ -186,6 +189,29 @@ impl State {
     #[must_use]
     pub fn session_count(&self) -> usize {
         self.sessions.len()
+    }
+
+    /// Who keeps the answer called `id`; `None` for one that was forgotten, or never went through
+    /// here. It is for [its caller](Keeper::caller) alone.
+    #[must_use]
+    pub fn keeper(&self, id: &str) -> Option<Keeper> {
+        self.kept.find(id)
+    }
+
+    /// The answer called `id` is kept by `keeper`.
+    pub fn keep(&self, id: &str, keeper: Keeper) {
+        self.kept.put(id, keeper);
+    }
+
+    /// The answer called `id` is kept by nobody any more.
+    pub fn unkeep(&self, id: &str) {
+        self.kept.forget(id);
+    }
+
+    /// Remembers at most so many kept answers from now on (100,000 until told); the least recently
+    /// used make room.
+    pub fn set_kept_capacity(&self, capacity: usize) {
+        self.kept.set_capacity(capacity);
     }
 
     /// Every channel as it is at `now`, ordered by id: for readiness, metrics and operators.

@@ -1,9 +1,8 @@
 //! Sessions by name, in a bounded number of places: who served each, the latest first.
 
-use std::collections::HashMap;
-
 use backstop_policy::Binding;
 
+use crate::recent::Recent;
 use crate::sync::{Arc, Mutex, lock};
 
 /// How many are remembered until the configuration says otherwise.
@@ -15,105 +14,44 @@ const MOST_BOUND: usize = 4;
 
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    map: Mutex<Map>,
-}
-
-#[derive(Debug)]
-struct Map {
-    capacity: usize,
-    /// Counts uses: the order in which sessions were last used.
-    clock: u64,
-    slots: HashMap<Box<str>, Slot>,
-}
-
-#[derive(Debug)]
-struct Slot {
-    used: u64,
-    bound: Arc<[Binding]>,
+    bound: Mutex<Recent<Arc<[Binding]>>>,
 }
 
 impl Default for Sessions {
     fn default() -> Self {
         Self {
-            map: Mutex::new(Map {
-                capacity: CAPACITY,
-                clock: 0,
-                slots: HashMap::new(),
-            }),
+            bound: Mutex::new(Recent::new(CAPACITY)),
         }
     }
 }
 
 impl Sessions {
     pub(crate) fn find(&self, name: &str) -> Arc<[Binding]> {
-        let mut map = lock(&self.map);
-        let used = map.tick();
-        match map.slots.get_mut(name) {
-            Some(slot) => {
-                slot.used = used;
-                Arc::clone(&slot.bound)
-            }
-            None => Arc::default(),
-        }
+        let mut sessions = lock(&self.bound);
+        sessions
+            .get(name)
+            .map(|bound| Arc::clone(bound))
+            .unwrap_or_default()
     }
 
     pub(crate) fn bind(&self, name: &str, binding: Binding) {
-        let mut map = lock(&self.map);
-        let used = map.tick();
-        if let Some(slot) = map.slots.get_mut(name) {
-            slot.used = used;
-            if slot.bound.first() != Some(&binding) {
-                let others = slot
-                    .bound
-                    .iter()
-                    .filter(|one| one.channel != binding.channel);
-                let others = others.take(MOST_BOUND - 1).cloned();
-                slot.bound = std::iter::once(binding.clone()).chain(others).collect();
-            }
-            return;
+        let mut sessions = lock(&self.bound);
+        let Some(bound) = sessions.get(name) else {
+            return sessions.put(name, Arc::from([binding]));
+        };
+        if bound.first() != Some(&binding) {
+            let others = bound.iter().filter(|one| one.channel != binding.channel);
+            let others = others.take(MOST_BOUND - 1).cloned();
+            *bound = std::iter::once(binding.clone()).chain(others).collect();
         }
-        if map.capacity == 0 {
-            return;
-        }
-        if map.slots.len() >= map.capacity {
-            let leave = (map.capacity / 8).max(1);
-            map.forget(leave);
-        }
-        let bound = Arc::from([binding]);
-        map.slots.insert(name.into(), Slot { used, bound });
     }
 
     pub(crate) fn set_capacity(&self, capacity: usize) {
-        let mut map = lock(&self.map);
-        map.capacity = capacity;
-        let surplus = map.slots.len().saturating_sub(capacity);
-        map.forget(surplus);
+        lock(&self.bound).set_capacity(capacity);
     }
 
     pub(crate) fn len(&self) -> usize {
-        lock(&self.map).slots.len()
-    }
-}
-
-impl Map {
-    const fn tick(&mut self) -> u64 {
-        self.clock += 1;
-        self.clock
-    }
-
-    /// Forgets the `leave` sessions that were not used for the longest time. An eighth at a time,
-    /// the walk over all of them is paid for by many new ones.
-    fn forget(&mut self, leave: usize) {
-        if leave == 0 {
-            return;
-        }
-        if leave >= self.slots.len() {
-            return self.slots.clear();
-        }
-        let mut uses: Vec<u64> = self.slots.values().map(|slot| slot.used).collect();
-        let (_, last, _) = uses.select_nth_unstable(leave - 1);
-        let last = *last;
-        self.slots.retain(|_, slot| slot.used > last);
+        lock(&self.bound).len()
     }
 }
 

@@ -20,6 +20,7 @@ mod hang_up;
 mod headers;
 mod hooks;
 mod keepalive;
+mod kept_responses;
 mod keys;
 mod life;
 mod pass_through;

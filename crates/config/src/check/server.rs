@@ -113,6 +113,12 @@ impl Check<'_> {
                 1,
             ),
             kept_journeys: whole("kept_journeys", raw.kept_journeys, default.kept_journeys, 0),
+            kept_responses: whole(
+                "kept_responses",
+                raw.kept_responses,
+                default.kept_responses,
+                0,
+            ),
         }
     }
 

@@ -29,6 +29,8 @@ pub(super) struct NeedsScan {
     payload_bytes: usize,
     /// What the request says of storing its answer.
     pub(super) stored: Option<bool>,
+    /// The id of what the request goes on from.
+    pub(super) goes_on_from: Option<String>,
     /// The provider will do more than answer.
     pub(super) effects: bool,
     /// How vectors are asked for.

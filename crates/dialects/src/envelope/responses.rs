@@ -50,22 +50,36 @@ impl NeedsScan {
             "top_logprobs" if s.count_or_skip()?.is_some_and(|n| n > 0) => {
                 self.need(Need::Logprobs);
             }
-            "previous_response_id" | "conversation" | "prompt" if s.skip()? != "null" => {
+            "previous_response_id" => self.goes_on(s)?,
+            "conversation" if s.peek()? == Kind::Object => {
                 self.need(Need::StoredState);
+                s.object(|s, member| {
+                    if member.is("id") {
+                        return self.goes_on(s);
+                    }
+                    s.skip().map(drop)
+                })?;
             }
+            "conversation" => self.goes_on(s)?,
+            "prompt" if s.skip()? != "null" => self.need(Need::StoredState),
             "background" if s.bool_or_skip()? == Some(true) => {
                 self.need(Need::StoredState);
                 self.effects = true;
             }
             "store" => self.stored = s.bool_or_skip()?,
-            "parallel_tool_calls"
-            | "top_logprobs"
-            | "previous_response_id"
-            | "conversation"
-            | "prompt"
-            | "background" => {}
+            "parallel_tool_calls" | "top_logprobs" | "prompt" | "background" => {}
             _ => drop(s.skip()?),
         }
+        Ok(())
+    }
+
+    /// The id of what is gone on from, unless it is null.
+    fn goes_on(&mut self, s: &mut Scanner<'_>) -> Result<(), Fault> {
+        if s.peek()? == Kind::Null {
+            return s.skip().map(drop);
+        }
+        self.need(Need::StoredState);
+        self.goes_on_from = s.string_or_skip()?.map(|id| id.decode().into_owned());
         Ok(())
     }
 
@@ -192,6 +206,23 @@ mod tests {
             ),
         ] {
             assert_eq!(needs(&members), expected, "{members}");
+        }
+    }
+
+    #[test]
+    fn what_a_request_goes_on_from() {
+        for (members, expected) in [
+            (r#""input":"hi""#, None),
+            (r#""previous_response_id":null"#, None),
+            (r#""previous_response_id":"resp_\u0031""#, Some("resp_1")),
+            (r#""conversation":"conv_1""#, Some("conv_1")),
+            (r#""conversation":{"x":1,"id":"conv_1"}"#, Some("conv_1")),
+            (r#""conversation":null"#, None),
+            (r#""prompt":{"id":"pmpt_1"}"#, None),
+        ] {
+            let body = format!(r#"{{"model":"m",{members}}}"#);
+            let envelope = read_envelope(Dialect::OpenAiResponses, body.as_bytes()).expect(&body);
+            assert_eq!(envelope.goes_on_from.as_deref(), expected, "{members}");
         }
     }
 

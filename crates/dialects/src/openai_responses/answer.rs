@@ -21,6 +21,7 @@ pub(crate) fn inspect(s: &mut Scanner<'_>) -> Result<AnswerFacts, Malformed> {
             "status" => {
                 facts.error_inside |= s.string_or_skip()?.is_some_and(|is| is.is("failed"));
             }
+            "id" => facts.id = s.string_or_skip()?.map(|id| id.decode().into_owned()),
             "model" => facts.model = s.string_or_skip()?.map(|model| model.decode().into_owned()),
             "usage" => facts.usage = super::usage::scan(s)?,
             "output" => {

@@ -25,6 +25,8 @@ pub(crate) struct Reader {
     /// Present when the stream is translated.
     events: Option<Events>,
     started: bool,
+    /// The id of the response, until it is asked for.
+    id: Option<String>,
 }
 
 /// What was found in one event.
@@ -38,6 +40,8 @@ struct Found<'a> {
     /// Whether any content came.
     said: bool,
     usage: Option<Usage>,
+    /// The response's id.
+    id: Option<Str<'a>>,
 }
 
 impl Reader {
@@ -45,7 +49,13 @@ impl Reader {
         Self {
             events: translate.then(Events::default),
             started: false,
+            id: None,
         }
+    }
+
+    /// The id that the stream's first event gave the response; once.
+    pub(crate) fn take_id(&mut self) -> Option<String> {
+        self.id.take()
     }
 
     pub(crate) fn read(&mut self, data: &[u8]) -> Result<Reading, Malformed> {
@@ -90,6 +100,7 @@ impl Reader {
             }
             "response.created" => {
                 self.started = true;
+                self.id = found.id.map(|id| id.decode().into_owned());
                 Meaning::Startup
             }
             "response.queued" | "response.in_progress" | "keepalive" | "ping" => Meaning::Startup,
@@ -146,6 +157,7 @@ fn scan(data: &[u8]) -> Result<Found<'_>, Malformed> {
             "response" => s.object_or_skip(|s, member| {
                 match &*member.key.decode() {
                     "error" => found.error |= says_error(s)?,
+                    "id" => found.id = s.string_or_skip()?,
                     "usage" => found.usage = super::usage::scan(s)?,
                     _ => drop(s.skip()?),
                 }

@@ -81,6 +81,7 @@ impl<'a> Findings<'a> {
                 roll: Roll::LOWEST,
                 live: None,
                 session: &[],
+                keeper: None,
             },
         );
         let seats = Seats { route, fallbacks };

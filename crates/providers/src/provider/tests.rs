@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use backstop_units::{ModelName, RequestId};
-use http::HeaderValue;
+use http::{HeaderValue, Method};
 
 use super::*;
-use crate::{row, rows};
+use crate::{Kept, row, rows};
 
 /// The request as text: headers in order of name, sensitive values as `(sensitive)`.
 fn text(request: &Request<Bytes>) -> String {
@@ -96,6 +96,48 @@ fn build(provider: &Provider, stream: bool, caller: Option<&HeaderMap>) -> Reque
             ..Call::new(&model, Bytes::from_static(b"{\"model\":\"m\"}"), &id)
         })
         .unwrap()
+}
+
+#[test]
+fn what_is_kept_is_asked_about_below_the_dialects_own_path() {
+    let (model, id) = (ModelName::new("m"), RequestId::new("req-1"));
+    let openai = keyed("openai");
+    for (method, path, want) in [
+        (
+            Method::GET,
+            "/resp_1",
+            "https://api.openai.com/v1/responses/resp_1",
+        ),
+        (
+            Method::GET,
+            "/resp_1?stream=true&starting_after=3",
+            "https://api.openai.com/v1/responses/resp_1?stream=true&starting_after=3",
+        ),
+        (
+            Method::POST,
+            "/resp_1/cancel",
+            "https://api.openai.com/v1/responses/resp_1/cancel",
+        ),
+    ] {
+        let path = path.to_owned();
+        let kept = Kept {
+            method: method.clone(),
+            path,
+        };
+        let built = openai.build(&Call {
+            dialect: Some(Dialect::OpenAiResponses),
+            kept: Some(&kept),
+            key: openai.keys().next().and_then(|(_, key)| key.plain()),
+            ..Call::new(&model, Bytes::new(), &id)
+        });
+        let built = built.unwrap();
+        assert_eq!(
+            (built.method(), built.uri().to_string()),
+            (&method, want.to_owned())
+        );
+        assert!(built.headers().get("content-type").is_none());
+        assert!(built.headers().get("authorization").is_some());
+    }
 }
 
 #[test]

@@ -107,7 +107,9 @@ impl Drive {
         let (from, to) = (request.dialect, request.spoken_by(provider, &channel.model));
         let model = provider.named(key, &channel.model);
         let to_sign = key.and_then(|key| provider.to_sign(key));
-        let body = if from == to {
+        let body = if request.asking.is_some() {
+            Bytes::new()
+        } else if from == to {
             let edits = Edits {
                 model: Some(model.as_str()),
                 ask_usage: true,
@@ -128,6 +130,7 @@ impl Drive {
             } else {
                 request.envelope.needs.has(Need::ManyInputs)
             },
+            kept: request.asking.as_ref().map(|asking| &asking.call),
             key: key.and_then(|key| provider.secret(key)),
             is_token: false,
             signed_later: to_sign.is_some(),
@@ -174,6 +177,9 @@ impl Drive {
             }
             End::Cut(failure) => return self.fail_transport(provider, &failure),
         }
+        if self.request.asking.is_some() && !self.request.envelope.stream {
+            return self.pass_kept(status, headers, collected.bytes);
+        }
         let upstream = self.request.spoken_by(provider, &kept.channel.model);
         let inspected = self
             .request
@@ -203,7 +209,7 @@ impl Drive {
                 kept.body = collected.bytes;
                 return self.fail_told(kept, provider, verdict);
             }
-            Ok(_) => {}
+            Ok(facts) => self.remember(facts.id, &kept),
             Err(malformed) => {
                 let kind = match malformed.truncated {
                     _ if collected.bytes.trim_ascii().is_empty() => Kind::EmptyAnswer,

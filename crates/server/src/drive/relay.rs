@@ -188,6 +188,9 @@ impl Drive {
                 return Flow::Over;
             }
         };
+        if stream.writer.is_none() {
+            self.remember(stream.reader.take_id(), kept);
+        }
         if let Some(usage) = reading.usage {
             self.report(Event::Usage(usage));
         }
