@@ -151,6 +151,10 @@ pub(crate) struct RawProvider {
     /// The keys. Default: the kind's well-known variable, such as `OPENAI_API_KEY`. Kinds that
     /// answer without a key may have none.
     pub(crate) keys: Option<Vec<RawKeyEntry>>,
+    /// Whose credentials it is shown: `"keys"` (default) or `"caller"`: the caller's own token for it,
+    /// which no other provider ever gets. The caller's key for the gateway then comes in
+    /// `x-backstop-auth`.
+    pub(crate) credentials: Option<RawCredentials>,
     /// Retries and the waits before them.
     pub(crate) network_config: Option<RawNetwork>,
     /// Headers that go out with every request. Values may be `env.NAME` or `file.PATH`.
@@ -189,6 +193,14 @@ pub(crate) struct RawNetwork {
     pub(crate) retry_budget: Option<RawBudget>,
     /// Whether a refused key stays out for later requests too. Default true.
     pub(crate) hold_refused_keys: Option<bool>,
+}
+
+/// `credentials`.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RawCredentials {
+    Keys,
+    Caller,
 }
 
 /// `jitter`.

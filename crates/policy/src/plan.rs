@@ -23,8 +23,8 @@ pub struct Ask<'a> {
     /// What a channel can carry for this caller: its contract, less what is lost on the way between
     /// the caller's dialect and the channel's.
     pub carries: &'a dyn Fn(&Channel) -> Capabilities,
-    /// Whether the caller may be served by a channel's provider at all.
-    pub allowed: &'a dyn Fn(&Channel) -> bool,
+    /// Why a channel may not serve this caller at all, where it may not.
+    pub barred: &'a dyn Fn(&Channel) -> Option<Exclusion>,
     /// What is going on at a channel. Asked only where a group's choice goes by it.
     pub load: &'a dyn Fn(&Channel) -> Load,
     /// Who served the caller's session before, the latest first; empty without one.
@@ -121,6 +121,9 @@ pub enum Exclusion {
     /// Its provider is beyond the caller's border.
     #[error("it is not open to this caller")]
     NotAllowed,
+    /// It takes its callers' own tokens, and this one brought none.
+    #[error("it takes the caller's own token, and none was sent")]
+    NoToken,
     /// It stands in the plan already; a second visit would be a retry by another name.
     #[error("it stands earlier in the plan")]
     Repeated,
@@ -214,8 +217,8 @@ impl Plan {
             .any(|candidate| candidate.channel.id == channel.id);
         let reason = if repeated {
             Some(Exclusion::Repeated)
-        } else if !(ask.allowed)(&channel) {
-            Some(Exclusion::NotAllowed)
+        } else if let Some(barred) = (ask.barred)(&channel) {
+            Some(barred)
         } else if channel.weight <= 0.0 {
             Some(Exclusion::Drained)
         } else {

@@ -205,6 +205,11 @@ pub trait Adapter: Send + Sync + fmt::Debug {
         provider: &Provider,
         call: &Call<'_>,
     ) -> Result<Option<(HeaderName, HeaderValue)>, Error> {
+        if let Some((name, value)) = call.callers_own {
+            let mut value = value.clone();
+            value.set_sensitive(true);
+            return Ok(Some((name.clone(), value)));
+        }
         let Some(key) = call.key else {
             return if provider.may_be_keyless() || call.signed_later {
                 Ok(None)

@@ -3,7 +3,7 @@
 use backstop_dialects::{Dialect, Operation};
 use backstop_units::{ModelName, RequestId, Secret};
 use bytes::Bytes;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 /// One attempt, as its builder needs it.
 #[derive(Debug, Clone)]
@@ -25,6 +25,9 @@ pub struct Call<'a> {
     /// Whether the key is a short-lived token: it goes out as a bearer, wherever the provider's
     /// other keys go.
     pub is_token: bool,
+    /// The header with the caller's own token, for a provider that takes those. It goes out as it
+    /// came, in the place of a key.
+    pub callers_own: Option<(&'a HeaderName, &'a HeaderValue)>,
     /// Whether the request is signed once it is built ([`Provider::to_sign`](crate::Provider::to_sign)),
     /// and carries no key until then.
     pub signed_later: bool,
@@ -60,6 +63,7 @@ impl<'a> Call<'a> {
             kept: None,
             key: None,
             is_token: false,
+            callers_own: None,
             signed_later: false,
             request_id,
             attempt: 1,

@@ -16,6 +16,8 @@ pub enum Credential {
     Token(TokenSource),
     /// What requests are signed with; none of it but its id goes out.
     Aws(Arc<AwsKey>),
+    /// The caller's own token for this provider, which goes to no other.
+    Caller,
 }
 
 /// An access key of AWS'.
@@ -74,7 +76,7 @@ impl Credential {
     pub const fn plain(&self) -> Option<&Secret> {
         match self {
             Self::Plain(secret) => Some(secret),
-            Self::Token(_) | Self::Aws(_) => None,
+            Self::Token(_) | Self::Aws(_) | Self::Caller => None,
         }
     }
 
@@ -83,7 +85,7 @@ impl Credential {
     pub fn aws(&self) -> Option<&AwsKey> {
         match self {
             Self::Aws(key) => Some(key),
-            Self::Plain(_) | Self::Token(_) => None,
+            Self::Plain(_) | Self::Token(_) | Self::Caller => None,
         }
     }
 
@@ -106,7 +108,7 @@ impl Credential {
     #[must_use]
     pub const fn token_source(&self) -> Option<&TokenSource> {
         match self {
-            Self::Plain(_) | Self::Aws(_) => None,
+            Self::Plain(_) | Self::Aws(_) | Self::Caller => None,
             Self::Token(source) => Some(source),
         }
     }
@@ -118,6 +120,7 @@ impl Credential {
             (Self::Plain(secret), Self::Plain(other)) => secret.is(other.expose()),
             (Self::Token(source), Self::Token(other)) => source.is(other),
             (Self::Aws(key), Self::Aws(other)) => key.is(other),
+            (Self::Caller, Self::Caller) => true,
             _ => false,
         }
     }

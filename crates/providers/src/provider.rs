@@ -260,6 +260,14 @@ impl Provider {
         self.keys.get(key)?.plain()
     }
 
+    /// Whether it is shown the caller's own token, and no key of the operator's.
+    #[must_use]
+    pub fn takes_callers_own(&self) -> bool {
+        self.keys
+            .values()
+            .any(|key| matches!(key, Credential::Caller))
+    }
+
     /// Its keys, in no order.
     pub fn keys(&self) -> impl Iterator<Item = (&KeyId, &Credential)> {
         self.keys.iter()

@@ -8,8 +8,8 @@ use backstop_config::{Resolved, Snapshot};
 use backstop_dialects::{Envelope, Operation};
 use backstop_policy::{AttemptRow, Leg, Plan};
 use backstop_state::AdmitGuard;
-use backstop_units::{ByteCount, MicroUsd, Moment, ProviderId, Tokens};
-use http::HeaderMap;
+use backstop_units::{ByteCount, MicroUsd, Moment, ProviderId, Secret, Tokens};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::gateway::Gateway;
 use crate::terms::Asked;
@@ -54,6 +54,40 @@ fn presented(headers: &HeaderMap) -> Option<&str> {
         None => value,
     };
     (!key.is_empty()).then_some(key)
+}
+
+/// The caller's own token for a provider, in the header it came in.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnToken {
+    pub(crate) name: HeaderName,
+    pub(crate) value: HeaderValue,
+    /// The token alone, for whoever takes it out of a provider's words.
+    pub(crate) secret: Secret,
+}
+
+/// The caller's own token for a provider. Where callers need a key, that one must have
+/// come in `x-backstop-auth`: what stands elsewhere is then the gateway's own and goes nowhere.
+pub(crate) fn own_token(snapshot: &Snapshot, headers: &HeaderMap) -> Option<OwnToken> {
+    let (auth, elsewhere) = PLACES.split_first()?;
+    if !snapshot.callers.is_empty() && !headers.contains_key(*auth) {
+        return None;
+    }
+    let place = elsewhere
+        .iter()
+        .find(|place| headers.contains_key(**place))?;
+    let mut values = headers.get_all(*place).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => {
+            let text = value.to_str().ok()?.trim();
+            let token = text.split_once(' ').map_or(text, |(_, token)| token.trim());
+            (!token.is_empty()).then(|| OwnToken {
+                name: HeaderName::from_static(place),
+                value: value.clone(),
+                secret: Secret::new(token),
+            })
+        }
+        _ => None,
+    }
 }
 
 /// Whether the caller may name this model.

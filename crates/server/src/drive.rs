@@ -20,12 +20,13 @@ use backstop_policy::{Action, Channel, CommitChoice, Ending, Event, Lossy, Quota
 use backstop_providers::{Credential, Provider};
 use backstop_state::{ChannelCell, ChannelParams, Minted};
 use backstop_stream::{CommitRule, HoldLimits, Relay, Window};
-use backstop_units::{KeyId, ModelName, Moment};
+use backstop_units::{KeyId, ModelName, Moment, Secret};
 use bytes::Bytes;
 use http::{HeaderMap, Response};
 use tokio::time::sleep_until;
 
 use crate::answer::{self, Answered};
+use crate::caller::OwnToken;
 use crate::error::{Kept, Told};
 use crate::intake::Share;
 use crate::journal::Journal;
@@ -45,6 +46,8 @@ pub(crate) struct Request {
     /// The request's share of the process's memory, held to the end.
     pub(crate) _share: Share,
     pub(crate) headers: HeaderMap,
+    /// The caller's own token, for a provider that takes those.
+    pub(crate) own_token: Option<OwnToken>,
     pub(crate) asked: Asked,
     pub(crate) commit: CommitChoice,
     /// Why channels were left out of the plan, for the caller.
@@ -59,6 +62,12 @@ impl Request {
     /// that.
     fn spoken_by(&self, provider: &Provider, model: &ModelName) -> Dialect {
         provider.dialect_for(self.dialect, model)
+    }
+
+    /// The caller's own token, where `provider` is one that is shown it.
+    fn token_for(&self, provider: &Provider) -> Option<&OwnToken> {
+        let own = self.own_token.as_ref();
+        own.filter(|_| provider.takes_callers_own())
     }
 
     /// How the request is written in another dialect.
@@ -96,6 +105,8 @@ struct KeptError {
     attempt: u32,
     channel: Arc<Channel>,
     key: Option<KeyId>,
+    /// The caller's own token, where that was shown.
+    own: Option<Secret>,
     body: Bytes,
 }
 
@@ -109,6 +120,7 @@ impl KeptError {
                 .and_then(|key| provider.credential(key))
                 .into_iter()
                 .flat_map(Credential::secrets)
+                .chain(&self.own)
                 .collect(),
             host: Some(provider.address().host()),
         }

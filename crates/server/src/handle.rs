@@ -189,6 +189,7 @@ where
         Resolved::Configured(route) => route.name.to_string(),
         Resolved::Minted(_) => "direct".to_owned(),
     };
+    let own_token = caller::own_token(&snapshot, &head.headers);
     let session = asked.session(gateway, &snapshot);
     let keeper = kept::keeper_of(gateway, &envelope, caller.as_deref())?;
     let asked_for = PlanAsk {
@@ -199,6 +200,7 @@ where
         roll: gateway.chance.roll(),
         live: Some((&gateway.state, accepted)),
         caller: caller.as_deref(),
+        has_token: own_token.is_some(),
         session: session.as_ref().map_or(&[], |session| &session.bound),
         keeper: keeper.as_ref(),
     };
@@ -260,6 +262,7 @@ where
         body,
         _share: share,
         headers: head.headers,
+        own_token,
         asked,
         excluded,
         asking: None,

@@ -6,7 +6,7 @@ use backstop_admission::Caller;
 use backstop_chat::{Need, Needs};
 use backstop_config::Snapshot;
 use backstop_dialects::{Dialect, Fallback, Operation, capabilities_for};
-use backstop_policy::{Ask, Binding, CallerFallback, Channel, Load, Plan, Route};
+use backstop_policy::{Ask, Binding, CallerFallback, Channel, Exclusion, Load, Plan, Route};
 use backstop_state::{Answering, Keeper, State};
 use backstop_units::{Moment, ProviderId, Roll};
 
@@ -25,6 +25,8 @@ pub struct PlanAsk<'a> {
     pub roll: Roll,
     /// What is going on at the channels, and when; without it each looks as if nobody had used it.
     pub live: Option<(&'a State, Moment)>,
+    /// Whether the caller sent a token of its own for a provider.
+    pub has_token: bool,
     /// Who asks, where that is known.
     pub caller: Option<&'a Caller>,
     /// Who served the caller's session before, the latest first; empty without one.
@@ -84,15 +86,21 @@ pub fn plan_for(snapshot: &Snapshot, route: &Route, asked: &PlanAsk<'_>) -> Plan
             fallbacks: fallbacks.collect(),
             roll: asked.roll,
             carries: &carries,
-            allowed: &|channel| {
-                asked
-                    .caller
-                    .is_none_or(|caller| caller.border.providers.has(&channel.provider))
-            },
+            barred: &|channel| barred(snapshot, asked, channel),
             load: &load,
             session: asked.session,
         },
     )
+}
+
+/// Why the channel may not serve this caller, where it may not.
+fn barred(snapshot: &Snapshot, asked: &PlanAsk<'_>, channel: &Channel) -> Option<Exclusion> {
+    let mut border = asked.caller.iter().map(|caller| &caller.border.providers);
+    if border.any(|providers| !providers.has(&channel.provider)) {
+        return Some(Exclusion::NotAllowed);
+    }
+    let provider = snapshot.providers.get(&channel.provider)?;
+    (provider.takes_callers_own() && !asked.has_token).then_some(Exclusion::NoToken)
 }
 
 /// Where the state that the request builds upon is: at the provider that is known to keep it, else,

@@ -97,7 +97,7 @@ async fn each_place_for_a_key_lets_its_owner_in_and_stays_here() {
         assert_eq!(record.caller.expect("known").as_str(), "team");
     }
     for attempt in openai.attempts() {
-        let sent = format!("{attempt:?}");
+        let sent = format!("{:?}", attempt.headers());
         assert!(!sent.contains(KEY), "{sent}");
     }
     assert_eq!(openai.attempts().len(), 5);
@@ -296,5 +296,98 @@ async fn a_full_group_makes_the_next_one_eligible() {
             .map(|row| row.fail_reason.as_deref())
             .collect();
         assert_eq!(why, [Some("group_full"), Some("group_full")]);
+    }
+}
+
+/// `openai` takes its callers' own tokens; `anthropic` has the operator's key.
+fn with_own_tokens(callers: bool) -> String {
+    let config =
+        both_dialects().replace("keys = [\"env.OPENAI_KEY_1\"]", "credentials = \"caller\"");
+    let callers = if callers {
+        format!("[callers.team]\nkeys = [\"{}\"]\n", KeyHash::of(KEY))
+    } else {
+        String::new()
+    };
+    format!(
+        "{config}\n[routes]\nchat = [\"openai/gpt-4o\", \"anthropic/claude-sonnet-4-5\"]\n{callers}"
+    )
+}
+
+#[tokio::test]
+async fn a_callers_own_token_goes_to_the_provider_that_takes_it_and_to_no_other() {
+    let own = "canary-own-token-of-the-caller";
+    for callers in [false, true] {
+        let (openai, anthropic) = (
+            provider(Script::new().step(Step::fault(Fault::RateLimited))).await,
+            provider(Script::healthy()).await,
+        );
+        let sims = [("openai", &openai), ("anthropic", &anthropic)];
+        let gateway = TestGateway::start(&with_own_tokens(callers), &sims).await;
+        let answer = gateway
+            .post("/v1/chat/completions", ask("chat").to_string())
+            .header("authorization", &format!("Bearer {own}"))
+            .header("x-backstop-auth", KEY)
+            .send()
+            .await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(answer.header("x-backstop-provider"), "anthropic");
+        let shown = openai.attempt(1);
+        assert_eq!(
+            shown.header("authorization"),
+            Some(format!("Bearer {own}").as_str())
+        );
+        for (who, attempt) in [("openai", &shown), ("anthropic", &anthropic.attempt(1))] {
+            let seen = format!("{:?}", attempt.headers());
+            assert!(!seen.contains(KEY), "{who}: {seen}");
+            assert_eq!(seen.contains(own), who == "openai", "{who}: {seen}");
+        }
+        let record = gateway.record(answer.id()).await;
+        let keys: Vec<_> = record.rows.iter().map(|row| row.key.clone()).collect();
+        assert_eq!(
+            keys[0].as_ref().map(backstop_units::KeyId::name),
+            Some("caller")
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_gateways_own_key_is_never_taken_for_a_token() {
+    let (openai, anthropic) = (untouched().await, provider(Script::healthy()).await);
+    let sims = [("openai", &openai), ("anthropic", &anthropic)];
+    let gateway = TestGateway::start(&with_own_tokens(true), &sims).await;
+    let answer = call(&gateway, KEY, &ask("chat")).send().await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.header("x-backstop-provider"), "anthropic");
+    // Where nobody else could serve, the caller is told what is missing.
+    let answer = call(&gateway, KEY, &ask("openai/gpt-4o")).send().await;
+    assert_eq!(answer.status, 400);
+    assert!(
+        answer.text().contains("the caller's own token"),
+        "{}",
+        answer.text()
+    );
+}
+
+#[tokio::test]
+async fn what_one_callers_token_met_is_nothing_to_another() {
+    let refused = Step::fault(Fault::InvalidKey).key("canary-first");
+    let openai = provider(
+        Script::new()
+            .step(refused.repeat(2))
+            .step(Step::ok_text("hello").repeat(2)),
+    )
+    .await;
+    let anthropic = untouched().await;
+    let sims = [("openai", &openai), ("anthropic", &anthropic)];
+    let gateway = TestGateway::start(&with_own_tokens(false), &sims).await;
+    for (token, status) in [
+        ("canary-first", 401),
+        ("canary-second", 200),
+        ("canary-first", 401),
+        ("canary-second", 200),
+    ] {
+        let answer = call(&gateway, token, &ask("openai/gpt-4o")).send().await;
+        assert_eq!(answer.status, status, "{}", answer.text());
+        assert!(!answer.text().contains(token));
     }
 }

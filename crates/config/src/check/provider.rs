@@ -22,7 +22,7 @@ use self::key::Keys;
 use super::{A_NAME, Check, is_name};
 use crate::fault::{Problem, nearest};
 use crate::path::FieldPath;
-use crate::raw::{RawContract, RawProvider, Whole};
+use crate::raw::{RawContract, RawCredentials, RawProvider, Whole};
 
 /// A provider, and the channel that any of its models gets when no route says more.
 pub(crate) struct Station {
@@ -64,7 +64,11 @@ impl Check<'_> {
         let row = self.kind(at, name, raw.kind.as_deref())?;
         let like = self.resembles(at, row, raw.resembles.as_deref());
         let adapter = like.unwrap_or(row).adapter;
-        let keys = self.keys(&at.field("keys"), &id, row, adapter, raw.keys.as_deref());
+        let keys = if raw.credentials == Some(RawCredentials::Caller) {
+            self.callers_own(at, &id, raw)
+        } else {
+            self.keys(&at.field("keys"), &id, row, adapter, raw.keys.as_deref())
+        };
         let settings = self.settings(at, row, adapter, raw, keys.as_ref());
         let address = self.address(at, row, raw, &settings, listen);
         let headers = self.headers(&at.field("extra_headers"), raw.extra_headers.as_ref());

@@ -73,6 +73,7 @@ impl<'a> Findings<'a> {
             route,
             &PlanAsk {
                 caller: None,
+                has_token: true,
                 dialect: request.dialect,
                 operation: request.operation,
                 needs: &needs,

@@ -68,7 +68,7 @@ fn order(
         fallbacks: Vec::new(),
         roll,
         carries: &|channel: &Channel| channel.contract,
-        allowed: &|_| true,
+        barred: &|_| None,
         load,
         session,
     };

@@ -70,7 +70,7 @@ fn plan(route: &Route, needs: Needs, fallbacks: Vec<CallerFallback>, roll: Roll)
             fallbacks,
             roll,
             carries: &|channel: &Channel| channel.contract,
-            allowed: &|_| true,
+            barred: &|_| None,
             load: &|_| Load::default(),
             session: &[],
         },

@@ -76,6 +76,10 @@ impl Drive {
             attempt,
             channel: Arc::clone(channel),
             key,
+            own: self
+                .request
+                .token_for(&provider)
+                .map(|own| own.secret.clone()),
             body: Bytes::new(),
         };
         if !response.status.is_success() {
@@ -133,6 +137,9 @@ impl Drive {
             kept: request.asking.as_ref().map(|asking| &asking.call),
             key: key.and_then(|key| provider.secret(key)),
             is_token: false,
+            callers_own: request
+                .token_for(provider)
+                .map(|own| (&own.name, &own.value)),
             signed_later: to_sign.is_some(),
             request_id: &self.journal.record.request_id,
             attempt,

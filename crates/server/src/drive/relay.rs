@@ -277,6 +277,7 @@ impl Drive {
             attempt: kept.attempt,
             channel,
             key,
+            own: kept.own.clone(),
             body,
         };
         self.fail_told(kept, provider, verdict);

@@ -10,7 +10,7 @@ use super::keyless;
 use crate::check::{A_NAME, Check, is_name};
 use crate::fault::Problem;
 use crate::path::FieldPath;
-use crate::raw::{RawAws, RawEntra, RawKey, RawKeyEntry};
+use crate::raw::{RawAws, RawEntra, RawKey, RawKeyEntry, RawProvider};
 use crate::snapshot::is_model;
 
 /// The pool that chooses, and what stands behind its names.
@@ -114,6 +114,46 @@ impl Check<'_> {
             project,
             region,
             aliases: all_aliases,
+        })
+    }
+
+    /// The pool of a provider that is shown its callers' own tokens: one name for all of them. A
+    /// refusal of one says nothing about the next, so none is remembered.
+    pub(super) fn callers_own(
+        &mut self,
+        at: &FieldPath,
+        provider: &ProviderId,
+        raw: &RawProvider,
+    ) -> Option<Keys> {
+        let contradiction = Problem::Contradiction {
+            other: "credentials = \"caller\"",
+            accepted: "keys of the operator's, or the caller's own, not both",
+        };
+        if raw.keys.is_some() {
+            self.fault(&at.field("keys"), contradiction);
+        }
+        let remembers = raw.network_config.as_ref();
+        let remembers = remembers.and_then(|network| network.hold_refused_keys);
+        if remembers == Some(true) {
+            let at = at.field("network_config").field("hold_refused_keys");
+            let problem = Problem::Contradiction {
+                other: "credentials = \"caller\"",
+                accepted: "false: what one caller's token met is nothing to another's",
+            };
+            self.fault(&at, problem);
+        }
+        let id = KeyId::new(provider, "caller");
+        let key = Key::new(id.clone(), 1.0, ModelList::Any).map_err(Problem::Keypool);
+        let pool = key.and_then(|key| Pool::new(vec![key]).map_err(Problem::Keypool));
+        let pool = self
+            .take(&at.field("credentials"), pool)?
+            .remembering(false);
+        Some(Keys {
+            pool,
+            credentials: HashMap::from([(id, Credential::Caller)]),
+            project: None,
+            region: None,
+            aliases: HashMap::new(),
         })
     }
 

@@ -178,7 +178,7 @@ impl Case {
                 fallbacks: self.fallbacks.clone(),
                 roll: Roll::LOWEST,
                 carries: &|channel: &Channel| channel.contract,
-                allowed: &|_| true,
+                barred: &|_| None,
                 load: &|_| Load::default(),
                 session: &[],
             },
