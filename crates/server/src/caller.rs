@@ -133,7 +133,7 @@ pub(crate) fn check_ask(
 /// # Errors
 /// When a fallback of the caller's own is another model and may not be, or every channel lies beyond
 /// its border.
-pub(crate) fn check_plan(caller: &Caller, plan: &Plan) -> Result<(), Denied> {
+fn check_plan(caller: &Caller, plan: &Plan) -> Result<(), Denied> {
     let other_model = plan
         .candidates
         .iter()
@@ -174,7 +174,7 @@ impl Admitted {
     /// Takes the request in: its tokens and its price at the most are reserved until it ends.
     ///
     /// # Errors
-    /// When one of the caller's limits has no room for it.
+    /// When the plan leaves the caller nothing to ask, or one of its limits has no room for it.
     pub(crate) fn take(
         gateway: &Gateway,
         snapshot: &Arc<Snapshot>,
@@ -183,6 +183,7 @@ impl Admitted {
         (operation, envelope): (Operation, &Envelope),
         body: ByteCount,
     ) -> Result<Self, Denied> {
+        check_plan(caller, plan)?;
         let (prompt, answer) = match (operation, envelope.needs.answer) {
             // Nothing is generated, and nothing is read but to be measured.
             (Operation::CountTokens, _) => (Tokens(0), Tokens(0)),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use backstop_admission::Denied;
 use backstop_config::{Resolved, Snapshot};
-use backstop_dialects::{Dialect, Operation, Replay, add_member, read_envelope_for};
+use backstop_dialects::{Dialect, Envelope, Operation, Replay, add_member, read_envelope_for};
 use backstop_ledger::JourneyRecord;
 use backstop_policy::{Exclusion, Journey, Plan, Terms};
 use backstop_units::{ByteCount, Moment, RequestId};
@@ -206,27 +206,17 @@ where
     };
     let plan = plan_for(&snapshot, route, &asked_for);
     check_pin(&asked, &plan)?;
+    let size = ByteCount(body.len() as u64);
     let admitted = match &caller {
         None => None,
         Some(caller) => {
-            caller::check_plan(caller, &plan)?;
-            let size = ByteCount(body.len() as u64);
+            let what = (operation, &envelope);
             Some(Admitted::take(
-                gateway,
-                &snapshot,
-                caller,
-                &plan,
-                (operation, &envelope),
-                size,
+                gateway, &snapshot, caller, &plan, what, size,
             )?)
         }
     };
-    let replay_safe = match envelope.replay {
-        Replay::Safe => true,
-        Replay::Keyed if asked.idempotent => true,
-        // What a provider keeps or does besides, it does only for those who speak its dialect.
-        Replay::Keyed | Replay::Unsafe => !plan_speaks(&snapshot, &plan, dialect),
-    };
+    let replay_safe = is_replay_safe(&envelope, &asked, || plan_speaks(&snapshot, &plan, dialect));
     let held = keeper.and_then(|keeper| Some(keeper.key?.name().to_owned()));
     let terms = Terms {
         session,
@@ -268,6 +258,16 @@ where
         asking: None,
     };
     Ok((Drive::new(request, journal, outlet.clone()), outlet))
+}
+
+/// Gate 3: whether the request may be sent again when nobody knows what became of it. What a provider
+/// keeps or does besides answering, it does only for those who speak its dialect.
+fn is_replay_safe(envelope: &Envelope, asked: &Asked, spoken: impl FnOnce() -> bool) -> bool {
+    match envelope.replay {
+        Replay::Safe => true,
+        Replay::Keyed if asked.idempotent => true,
+        Replay::Keyed | Replay::Unsafe => !spoken(),
+    }
 }
 
 /// The body with the model that the path names, whichever it names itself; what is no object stays,
