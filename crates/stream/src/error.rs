@@ -12,6 +12,10 @@ pub enum Error {
         /// The most bytes a block may have.
         limit: ByteCount,
     },
+    /// A binary frame whose lengths or checksums do not agree with its bytes, or whose headers cannot be
+    /// read. Where the next one begins is unknown: the stream cannot be read on.
+    #[error("a stream frame is corrupt")]
+    Corrupt,
     /// The number of startup events to hold is out of range.
     #[error("held startup events must number 1 to {most}, not {events}")]
     HeldEvents {

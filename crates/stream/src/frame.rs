@@ -22,6 +22,8 @@ pub struct Frame {
     fields: bool,
     event: Option<Range<usize>>,
     data: Data,
+    /// Of a binary frame: its headers that are text, by name.
+    headers: Vec<(String, String)>,
 }
 
 /// The `data` lines of a block; ranges point into its raw bytes.
@@ -32,6 +34,8 @@ enum Data {
     Joined(Vec<u8>),
     /// No lines: an entry of a JSON array, empty behind the last one.
     Entry(Range<usize>),
+    /// No lines: the payload of a binary frame.
+    Payload(Range<usize>),
 }
 
 impl Frame {
@@ -44,6 +48,26 @@ impl Frame {
             fields: !entry.is_empty(),
             event: None,
             data: Data::Entry(entry),
+            headers: Vec::new(),
+        }
+    }
+
+    /// A binary frame with these headers, whose payload lies at `payload` in `raw`; `terminated`: all
+    /// of it is there.
+    pub(crate) fn of_message(
+        raw: Bytes,
+        headers: Vec<(String, String)>,
+        payload: Range<usize>,
+        terminated: bool,
+    ) -> Self {
+        Self {
+            raw,
+            bom: false,
+            terminated,
+            fields: true,
+            event: None,
+            data: Data::Payload(payload),
+            headers,
         }
     }
 
@@ -58,6 +82,7 @@ impl Frame {
             fields: false,
             event: None,
             data: Data::Absent,
+            headers: Vec::new(),
         };
         let mut start = if bom { BOM.len() } else { 0 };
         while start < raw.len() {
@@ -80,7 +105,7 @@ impl Frame {
             self.data = match std::mem::replace(&mut self.data, Data::Absent) {
                 Data::Absent => Data::Line(value),
                 Data::Line(first) => Data::Joined([&raw[first], b"\n", &raw[value]].concat()),
-                entry @ Data::Entry(_) => entry,
+                entry @ (Data::Entry(_) | Data::Payload(_)) => entry,
                 Data::Joined(mut joined) => {
                     joined.push(b'\n');
                     joined.extend_from_slice(&raw[value]);
@@ -101,13 +126,23 @@ impl Frame {
             .filter(|name| !name.is_empty())
     }
 
-    /// The values of all `data` fields, joined by `\n`; empty when there is none. Borrowed from
-    /// the raw bytes unless there are several.
+    /// The text of a binary frame's header, such as `:event-type`; `None` when there is none of that
+    /// name, or when it is no text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.headers.iter().find(|(own, _)| own == name)?;
+        Some(value)
+    }
+
+    /// The values of all `data` fields, joined by `\n`, or the payload of a binary frame; empty when
+    /// there is none. Borrowed from the raw bytes unless there are several.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         match &self.data {
             Data::Absent => &[],
-            Data::Line(value) | Data::Entry(value) => &self.raw[value.clone()],
+            Data::Line(value) | Data::Entry(value) | Data::Payload(value) => {
+                &self.raw[value.clone()]
+            }
             Data::Joined(joined) => joined,
         }
     }
@@ -117,7 +152,7 @@ impl Frame {
     pub fn has_data(&self) -> bool {
         match &self.data {
             Data::Absent => false,
-            Data::Entry(value) => !value.is_empty(),
+            Data::Entry(value) | Data::Payload(value) => !value.is_empty(),
             Data::Line(_) | Data::Joined(_) => true,
         }
     }
@@ -156,7 +191,8 @@ impl Frame {
     /// The bytes to put on a wire behind other blocks: [`raw`](Self::raw) without a byte order
     /// mark, which is one only at the very start and would spoil a field's name elsewhere, and
     /// with the blank line a client waits for, should it be missing. Copies in that last case only. An
-    /// entry of a JSON array becomes an event, and what follows the last one nothing.
+    /// entry of a JSON array becomes an event, and what follows the last one nothing. A binary frame
+    /// stays as it came.
     #[must_use]
     pub fn into_wire(mut self) -> Bytes {
         if let Data::Entry(value) = &self.data {
@@ -165,6 +201,9 @@ impl Frame {
                 write_event(&mut event, None, self.data());
             }
             return event.freeze();
+        }
+        if matches!(self.data, Data::Payload(_)) {
+            return self.raw;
         }
         if self.bom {
             self.raw = self.raw.slice(BOM.len()..);

@@ -6,6 +6,7 @@ use crate::array::ArrayFramer;
 use crate::error::Error;
 use crate::frame::Frame;
 use crate::framer::Framer;
+use crate::message::MessageFramer;
 
 /// How a stream is cut into events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,6 +16,8 @@ pub enum Framing {
     Events,
     /// One JSON array, an entry an event.
     JsonArray,
+    /// `application/vnd.amazon.eventstream`: binary frames with lengths and checksums.
+    Messages,
 }
 
 /// A stream under the knife, in whichever framing.
@@ -24,6 +27,8 @@ pub enum Cutter {
     Events(Framer),
     /// Of a JSON array.
     JsonArray(ArrayFramer),
+    /// Of binary frames.
+    Messages(MessageFramer),
 }
 
 impl Cutter {
@@ -33,6 +38,7 @@ impl Cutter {
         match framing {
             Framing::Events => Self::Events(Framer::default()),
             Framing::JsonArray => Self::JsonArray(ArrayFramer::default()),
+            Framing::Messages => Self::Messages(MessageFramer::default()),
         }
     }
 
@@ -41,6 +47,7 @@ impl Cutter {
         match self {
             Self::Events(framer) => framer.push(chunk),
             Self::JsonArray(framer) => framer.push(&chunk),
+            Self::Messages(framer) => framer.push(&chunk),
         }
     }
 
@@ -56,6 +63,7 @@ impl Cutter {
         match self {
             Self::Events(framer) => framer.next(),
             Self::JsonArray(framer) => framer.next(),
+            Self::Messages(framer) => framer.next(),
         }
     }
 
@@ -67,6 +75,7 @@ impl Cutter {
         match self {
             Self::Events(framer) => framer.finish(),
             Self::JsonArray(framer) => framer.finish(),
+            Self::Messages(framer) => framer.finish(),
         }
     }
 }

@@ -3,8 +3,8 @@
 //! A provider's stream passes through three machines here. [`Framer`] cuts the bytes into
 //! [`Frame`]s without losing one. The dialect, in another crate, says what each frame means
 //! ([`Meaning`]). [`Relay`] holds frames back until the [`CommitRule`] is met, and [`Progress`]
-//! says what the end of the input means. [`write_event`] and [`write_comment`] make events of our
-//! own.
+//! says what the end of the input means. [`write_event`], [`write_comment`] and [`write_message`] make
+//! events of our own.
 //!
 //! Left to others: reading the JSON inside a frame (dialects), deciding what follows a failure
 //! (policy), sockets and clocks (drivers).
@@ -36,6 +36,7 @@ mod framer;
 mod framing;
 mod hold;
 mod meaning;
+mod message;
 mod progress;
 mod relay;
 mod rule;
@@ -48,6 +49,7 @@ pub use framer::Framer;
 pub use framing::{Cutter, Framing};
 pub use hold::{CommitReason, Committed, Discarded, Hold, Weight};
 pub use meaning::Meaning;
+pub use message::{MessageFramer, write_message};
 pub use progress::{Ending, InputEnd, Passage, Progress, Sentinel};
 pub use relay::{Relay, Step};
 pub use rule::{CommitRule, HoldLimits, Window};
