@@ -4,7 +4,9 @@ use backstop_chat::Usage;
 
 use crate::dialect::Dialect;
 use crate::scan::{Fault, Kind, Scanner};
-use crate::{anthropic_messages, cohere_v2, gemini, openai_chat, openai_responses};
+use crate::{
+    anthropic_messages, bedrock_converse, cohere_v2, gemini, openai_chat, openai_responses,
+};
 
 /// What the gateway notes of an answer it passes through.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -95,6 +97,7 @@ pub fn inspect_answer(dialect: Dialect, body: &[u8]) -> Result<AnswerFacts, Malf
         Dialect::AnthropicMessages => anthropic_messages::answer::inspect(&mut scanner)?,
         Dialect::Gemini => gemini::answer::inspect(&mut scanner)?,
         Dialect::CohereV2 => cohere_v2::answer::inspect(&mut scanner)?,
+        Dialect::BedrockConverse => bedrock_converse::answer::inspect(&mut scanner)?,
     };
     scanner.finish()?;
     Ok(facts)

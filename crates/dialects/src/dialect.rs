@@ -22,6 +22,8 @@ pub enum Dialect {
     /// Cohere's `/v2/chat`.
     #[serde(rename = "cohere-v2")]
     CohereV2,
+    /// Amazon Bedrock's `Converse` and `ConverseStream`.
+    BedrockConverse,
 }
 
 impl Dialect {
@@ -34,6 +36,7 @@ impl Dialect {
             Self::AnthropicMessages => "anthropic-messages",
             Self::Gemini => "gemini",
             Self::CohereV2 => "cohere-v2",
+            Self::BedrockConverse => "bedrock-converse",
         }
     }
 
@@ -41,7 +44,7 @@ impl Dialect {
     /// body.
     #[must_use]
     pub const fn model_in_path(self) -> bool {
-        matches!(self, Self::Gemini)
+        matches!(self, Self::Gemini | Self::BedrockConverse)
     }
 
     /// Whether the caller must ask for token usage to get it at the end of a stream.
@@ -81,6 +84,14 @@ pub fn capabilities(dialect: Dialect) -> Capabilities {
             .without(Need::Audio)
             .without(Need::ManyChoices)
             .without(Need::Logprobs),
+        // What pictures it is given are carried along, never fetched.
+        Dialect::BedrockConverse => Capabilities::all()
+            .without(Need::JsonObject)
+            .without(Need::ImageUrls)
+            .without(Need::ManyChoices)
+            .without(Need::Logprobs)
+            .without(Need::TokenInputs)
+            .without(Need::CountTokens),
     }
 }
 
@@ -123,6 +134,7 @@ mod tests {
             Dialect::AnthropicMessages,
             Dialect::Gemini,
             Dialect::CohereV2,
+            Dialect::BedrockConverse,
         ] {
             let name = serde_json::to_string(&dialect).expect("a plain enum");
             assert_eq!(name, format!("\"{dialect}\""));

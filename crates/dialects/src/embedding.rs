@@ -40,18 +40,18 @@ pub(crate) enum Shape {
 impl Shape {
     /// The shape in which `model` is asked for vectors where `dialect` is spoken; `None` where
     /// there is none.
-    pub(crate) const fn of(dialect: Dialect, _model: &str) -> Option<Self> {
+    pub(crate) fn of(dialect: Dialect, model: &str) -> Option<Self> {
         match dialect {
             Dialect::OpenAiChat => Some(Self::OpenAi),
             Dialect::Gemini => Some(Self::Gemini),
             Dialect::CohereV2 => Some(Self::Cohere),
+            Dialect::BedrockConverse => Self::on_bedrock(model),
             Dialect::OpenAiResponses | Dialect::AnthropicMessages => None,
         }
     }
 
     /// The shape of a model of Bedrock's, by its id: the maker stands first, or after the region of
     /// an inference profile.
-    #[cfg_attr(not(test), expect(dead_code, reason = "Bedrock is not spoken yet"))]
     #[must_use]
     pub(crate) fn on_bedrock(model: &str) -> Option<Self> {
         let name = model.rsplit('/').next().unwrap_or(model);

@@ -1,12 +1,16 @@
 //! Errors on the wire, both ways: ours in the caller's dialect, and what a provider's error says.
 
-use backstop_stream::write_event;
+use std::borrow::Cow;
+
+use backstop_stream::{Frame, write_event};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::dialect::Dialect;
 use crate::json::Object;
-use crate::{anthropic_messages, cohere_v2, gemini, openai_chat, openai_responses};
+use crate::{
+    anthropic_messages, bedrock_converse, cohere_v2, gemini, openai_chat, openai_responses,
+};
 
 /// An error as a caller will see it. Its text must have been scrubbed.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +62,45 @@ pub const fn error_type(dialect: Dialect, status: u16) -> &'static str {
         Dialect::AnthropicMessages => anthropic_messages::error::kind(status),
         Dialect::Gemini => gemini::error::kind(status),
         Dialect::CohereV2 => cohere_v2::error::kind(status),
+        Dialect::BedrockConverse => bedrock_converse::error::kind(status),
     }
+}
+
+/// The header of an error answer in which `dialect` says its `type`, where that does not stand in
+/// the body.
+#[must_use]
+pub const fn error_header(dialect: Dialect) -> Option<&'static str> {
+    match dialect {
+        Dialect::BedrockConverse => Some(bedrock_converse::error::HEADER),
+        _ => None,
+    }
+}
+
+/// The `type` as that header says it: the name of a class that clients raise.
+#[must_use]
+pub fn error_name(dialect: Dialect, error: &CallerError<'_>) -> String {
+    let usual = error_type(dialect, error.status);
+    let name = error.kind.unwrap_or(usual);
+    match dialect {
+        Dialect::BedrockConverse => bedrock_converse::error::capital(name),
+        _ => name.to_owned(),
+    }
+}
+
+/// What an error event in a stream of `dialect` says, as [`read_error`] and the classifier read it:
+/// its data, or what stands without any, or a binary frame decoded as `{"<exception>": <payload>}`.
+#[must_use]
+pub fn told_by(dialect: Dialect, frame: &Frame) -> Cow<'_, [u8]> {
+    if dialect == Dialect::BedrockConverse
+        && let Some(told) = bedrock_converse::error::told(frame)
+    {
+        return Cow::Owned(told);
+    }
+    Cow::Borrowed(if frame.has_data() {
+        frame.data()
+    } else {
+        frame.raw()
+    })
 }
 
 /// The body of an error answer in `dialect`.
@@ -105,6 +147,12 @@ pub fn error_body(dialect: Dialect, error: &CallerError<'_>) -> Vec<u8> {
                 body.put("message", error.message);
                 body.put("error_type", kind);
             }
+            // The exception's name stands in a header.
+            Dialect::BedrockConverse => {
+                body.put("message", error.message);
+                body.put_some("code", error.code);
+                body.put_some("param", error.param);
+            }
             Dialect::Gemini => body.object("error", |inner| {
                 inner.put("code", &error.status);
                 inner.put("message", error.message);
@@ -133,9 +181,14 @@ pub fn error_event(dialect: Dialect, error: &CallerError<'_>) -> Vec<u8> {
         }
         _ => error_body(dialect, &error),
     };
+    if dialect == Dialect::BedrockConverse {
+        return bedrock_converse::error::frame(&error, body);
+    }
     let mut event = Vec::with_capacity(body.len() + 24);
     let name = match dialect {
-        Dialect::OpenAiChat | Dialect::Gemini | Dialect::CohereV2 => None,
+        Dialect::OpenAiChat | Dialect::Gemini | Dialect::CohereV2 | Dialect::BedrockConverse => {
+            None
+        }
         Dialect::AnthropicMessages | Dialect::OpenAiResponses => Some("error"),
     };
     write_event(&mut event, name, &body);
@@ -151,6 +204,11 @@ pub fn read_error(dialect: Dialect, body: &[u8]) -> Option<ProviderError> {
         Value::Array(all) => all.into_iter().next()?,
         other => other,
     };
+    if dialect == Dialect::BedrockConverse
+        && let Some(error) = bedrock_converse::error::read(&body)
+    {
+        return Some(error);
+    }
     let failed = body.get("response").and_then(|of| of.get("error"));
     let inner = match body
         .get("error")

@@ -36,6 +36,7 @@ mod stream;
 mod translate;
 
 mod anthropic_messages;
+mod bedrock_converse;
 mod cohere_v2;
 mod gemini;
 mod openai_chat;
@@ -54,7 +55,10 @@ pub use embedding::{
 pub use envelope::{
     BadRequest, Envelope, Fallback, Replay, VectorForm, read_envelope, read_envelope_for,
 };
-pub use error::{CallerError, ProviderError, error_body, error_event, error_type, read_error};
+pub use error::{
+    CallerError, ProviderError, error_body, error_event, error_header, error_name, error_type,
+    read_error, told_by,
+};
 pub use operation::{Operation, capabilities_for};
 pub use splice::{Edits, add_member, remove_member, splice_request};
 pub use stream::{Reading, StreamReader, StreamWriter};

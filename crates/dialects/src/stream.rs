@@ -9,7 +9,9 @@ use backstop_stream::{Frame, Framing, Meaning, Sentinel};
 use crate::answer::Malformed;
 use crate::dialect::Dialect;
 use crate::translate::Stamp;
-use crate::{anthropic_messages, cohere_v2, gemini, openai_chat, openai_responses};
+use crate::{
+    anthropic_messages, bedrock_converse, cohere_v2, gemini, openai_chat, openai_responses,
+};
 
 impl Dialect {
     /// How a stream of this dialect is cut into events; `json`: its content type says that it is
@@ -17,6 +19,7 @@ impl Dialect {
     #[must_use]
     pub const fn framing(self, json: bool) -> Option<Framing> {
         match (self, json) {
+            (Self::BedrockConverse, false) => Some(Framing::Messages),
             (_, false) => Some(Framing::Events),
             (Self::Gemini, true) => Some(Framing::JsonArray),
             (_, true) => None,
@@ -27,9 +30,11 @@ impl Dialect {
     #[must_use]
     pub const fn sentinel(self) -> Sentinel {
         match self {
-            Self::OpenAiChat | Self::OpenAiResponses | Self::Gemini | Self::CohereV2 => {
-                Sentinel::Optional
-            }
+            Self::OpenAiChat
+            | Self::OpenAiResponses
+            | Self::Gemini
+            | Self::CohereV2
+            | Self::BedrockConverse => Sentinel::Optional,
             Self::AnthropicMessages => Sentinel::Required,
         }
     }
@@ -82,6 +87,7 @@ enum State {
     AnthropicMessages(anthropic_messages::stream::Reader),
     Gemini(gemini::stream::Reader),
     CohereV2(cohere_v2::stream::Reader),
+    BedrockConverse(bedrock_converse::stream::Reader),
 }
 
 impl StreamReader {
@@ -99,6 +105,9 @@ impl StreamReader {
             }
             Dialect::Gemini => State::Gemini(gemini::stream::Reader::new(translate)),
             Dialect::CohereV2 => State::CohereV2(cohere_v2::stream::Reader::new(translate)),
+            Dialect::BedrockConverse => {
+                State::BedrockConverse(bedrock_converse::stream::Reader::new(translate))
+            }
         };
         Self { state }
     }
@@ -113,6 +122,9 @@ impl StreamReader {
         if let (State::Gemini(reader), Some(bare)) = (&mut self.state, frame.bare_json()) {
             return reader.read(bare);
         }
+        if let State::BedrockConverse(reader) = &mut self.state {
+            return reader.read(frame);
+        }
         if frame.is_comment() || frame.data().is_empty() {
             return Ok(Reading::of(Meaning::Comment));
         }
@@ -122,6 +134,7 @@ impl StreamReader {
             State::AnthropicMessages(reader) => reader.read(frame.data()),
             State::Gemini(reader) => reader.read(frame.data()),
             State::CohereV2(reader) => reader.read(frame.data()),
+            State::BedrockConverse(reader) => reader.read(frame),
         }
     }
 }
@@ -169,6 +182,7 @@ enum Target {
     AnthropicMessages(anthropic_messages::stream::Writer),
     Gemini(gemini::stream::Writer),
     CohereV2(cohere_v2::stream::Writer),
+    BedrockConverse(bedrock_converse::stream::Writer),
 }
 
 impl StreamWriter {
@@ -188,6 +202,9 @@ impl StreamWriter {
             }
             Dialect::Gemini => Target::Gemini(gemini::stream::Writer::new(stamp)),
             Dialect::CohereV2 => Target::CohereV2(cohere_v2::stream::Writer::new(stamp)),
+            Dialect::BedrockConverse => {
+                Target::BedrockConverse(bedrock_converse::stream::Writer::new(stamp))
+            }
         };
         Self { target }
     }
@@ -200,6 +217,7 @@ impl StreamWriter {
             Target::AnthropicMessages(writer) => writer.write(event, out),
             Target::Gemini(writer) => writer.write(event, out),
             Target::CohereV2(writer) => writer.write(event, out),
+            Target::BedrockConverse(writer) => writer.write(event, out),
         }
     }
 }

@@ -6,7 +6,9 @@ use serde_json::value::RawValue;
 use crate::answer::Malformed;
 use crate::dialect::Dialect;
 use crate::envelope::BadRequest;
-use crate::{anthropic_messages, cohere_v2, gemini, openai_chat, openai_responses};
+use crate::{
+    anthropic_messages, bedrock_converse, cohere_v2, gemini, openai_chat, openai_responses,
+};
 
 /// What to do with a part of the contract that the target dialect cannot carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -87,6 +89,7 @@ pub fn read_request(dialect: Dialect, body: &[u8]) -> Result<Request, BadRequest
         Dialect::AnthropicMessages => anthropic_messages::request::read(body),
         Dialect::Gemini => gemini::request::read(body),
         Dialect::CohereV2 => cohere_v2::request::read(body),
+        Dialect::BedrockConverse => bedrock_converse::request::read(body),
     }
 }
 
@@ -117,6 +120,7 @@ pub fn write_request(
         Dialect::AnthropicMessages => anthropic_messages::request::write(request, options),
         Dialect::Gemini => gemini::request::write(request, options),
         Dialect::CohereV2 => cohere_v2::request::write(request, options),
+        Dialect::BedrockConverse => bedrock_converse::request::write(request, options),
     }
 }
 
@@ -133,6 +137,7 @@ pub fn read_answer(dialect: Dialect, body: &[u8]) -> Result<Answer, Malformed> {
         Dialect::AnthropicMessages => anthropic_messages::answer::read(body),
         Dialect::Gemini => gemini::answer::read(body),
         Dialect::CohereV2 => cohere_v2::answer::read(body),
+        Dialect::BedrockConverse => bedrock_converse::answer::read(body),
     }
 }
 
@@ -146,6 +151,7 @@ pub fn write_answer(dialect: Dialect, answer: &Answer, stamp: &Stamp<'_>) -> Wri
         Dialect::AnthropicMessages => anthropic_messages::answer::write(answer, stamp),
         Dialect::Gemini => gemini::answer::write(answer, stamp),
         Dialect::CohereV2 => cohere_v2::answer::write(answer, stamp),
+        Dialect::BedrockConverse => bedrock_converse::answer::write(answer, stamp),
     }
 }
 

@@ -25,6 +25,7 @@ mod adapter;
 mod address;
 mod anthropic;
 mod azure;
+mod bedrock;
 mod call;
 mod cohere;
 mod credential;

@@ -5,6 +5,7 @@ use backstop_classifier::Family;
 use crate::adapter::Adapter;
 use crate::anthropic::Anthropic;
 use crate::azure::Azure;
+use crate::bedrock::Bedrock;
 use crate::cohere::Cohere;
 use crate::gemini::Gemini;
 use crate::openai::{Compatible, OpenAi, RESPONSES};
@@ -119,6 +120,15 @@ static ROWS: &[Row] = &[
         base_url_variable: Some("AZURE_OPENAI_ENDPOINT"),
         keyless: false,
         adapter: Azure::DEFAULT,
+    },
+    Row {
+        kind: "bedrock",
+        // By region.
+        base_url: None,
+        key_variable: Some("AWS_BEARER_TOKEN_BEDROCK"),
+        base_url_variable: Some("AWS_ENDPOINT_URL_BEDROCK_RUNTIME"),
+        keyless: false,
+        adapter: &Bedrock,
     },
     hosted(
         "cohere",

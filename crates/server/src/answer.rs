@@ -4,6 +4,7 @@ use backstop_config::TrailChoice;
 use backstop_dialects::{Dialect, add_member};
 use backstop_ledger::trail_json;
 use backstop_policy::Phase;
+use backstop_stream::Framing;
 use backstop_units::Moment;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header, response};
@@ -63,7 +64,7 @@ pub(crate) fn whole(
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/json"),
     );
-    disclose(journal, headers);
+    disclose(journal, request.dialect, headers);
     response
 }
 
@@ -89,24 +90,27 @@ pub(crate) fn failed(
 
 /// The head of a stream: with its first output it says who serves it; with a keepalive before that
 /// nobody knows yet.
-pub(crate) fn stream_head(journal: &Journal) -> response::Parts {
+pub(crate) fn stream_head(journal: &Journal, dialect: Dialect) -> response::Parts {
     let mut response = Response::new(());
     let headers = response.headers_mut();
-    let kind = HeaderValue::from_static("text/event-stream; charset=utf-8");
-    headers.insert(header::CONTENT_TYPE, kind);
+    let kind = match dialect.framing(false) {
+        Some(Framing::Messages) => "application/vnd.amazon.eventstream",
+        _ => "text/event-stream; charset=utf-8",
+    };
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     let by_hook = journal.journey.answered_by().is_some();
     if by_hook || journal.journey.phase() == Phase::AfterOutput {
-        disclose(journal, headers);
+        disclose(journal, dialect, headers);
     } else {
-        identify(journal, headers);
+        request_id::put(dialect, &journal.record.request_id, headers);
     }
     response.into_parts().0
 }
 
 /// Who answered, and by which right.
-fn disclose(journal: &Journal, headers: &mut HeaderMap) {
+fn disclose(journal: &Journal, dialect: Dialect, headers: &mut HeaderMap) {
     let mut put = |name: &'static str, value: &str| {
         if let Ok(value) = HeaderValue::from_str(value) {
             headers.insert(HeaderName::from_static(name), value);
@@ -120,14 +124,7 @@ fn disclose(journal: &Journal, headers: &mut HeaderMap) {
         put("x-backstop-action", journal.journey.served_by().as_str());
     }
     put("x-backstop-attempts", &journal.journey.sends().to_string());
-    identify(journal, headers);
-}
-
-/// Which request this is.
-fn identify(journal: &Journal, headers: &mut HeaderMap) {
-    if let Ok(id) = HeaderValue::from_str(journal.record.request_id.as_str()) {
-        headers.insert(request_id::HEADER, id);
-    }
+    request_id::put(dialect, &journal.record.request_id, headers);
 }
 
 fn pass_on(from: &HeaderMap, to: &mut HeaderMap) {

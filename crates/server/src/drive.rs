@@ -19,7 +19,7 @@ use backstop_keypool::{Ask as KeyAsk, NoKey};
 use backstop_policy::{Action, Channel, CommitChoice, Ending, Event, Lossy, Quota};
 use backstop_providers::{Credential, Provider};
 use backstop_state::{ChannelCell, ChannelParams, Minted};
-use backstop_stream::{CommitRule, HoldLimits, Relay, Window};
+use backstop_stream::{CommitRule, Framing, HoldLimits, Relay, Window};
 use backstop_units::{KeyId, ModelName, Moment, Secret};
 use bytes::Bytes;
 use http::{HeaderMap, Response};
@@ -108,6 +108,8 @@ struct KeptError {
     /// The caller's own token, where that was shown.
     own: Option<Secret>,
     body: Bytes,
+    /// The error's `type`, where a header said it.
+    name: Option<String>,
 }
 
 impl KeptError {
@@ -141,7 +143,7 @@ impl Drive {
             .snapshot
             .server
             .keepalive
-            .filter(|_| request.envelope.stream);
+            .filter(|_| request.envelope.stream && pulse::beat(request.dialect).is_some());
         let pulse = keepalive.map(|every| Pulse::new(every, journal.gateway.clock.now()));
         Self {
             request,
@@ -345,7 +347,8 @@ impl Drive {
         let now = self.now();
         if self.pulse.as_mut().is_some_and(|pulse| pulse.beats(now)) {
             self.open_outlet();
-            self.outlet.push(pulse::beat(self.request.dialect));
+            self.outlet
+                .push(pulse::beat(self.request.dialect).unwrap_or_default());
         }
     }
 
@@ -353,7 +356,8 @@ impl Drive {
     fn open_outlet(&mut self) {
         if !self.opened {
             self.opened = true;
-            self.outlet.open(answer::stream_head(&self.journal));
+            self.outlet
+                .open(answer::stream_head(&self.journal, self.request.dialect));
         }
     }
 
@@ -367,7 +371,9 @@ impl Drive {
 
     fn finish(&mut self, ending: &Ending) -> Option<Response<Bytes>> {
         let now = self.now();
-        self.outlet.end_line();
+        if self.request.dialect.framing(false) == Some(Framing::Events) {
+            self.outlet.end_line();
+        }
         let response = match ending {
             Ending::Success => match self.answered.take() {
                 Some(answered) if self.request.envelope.stream => {
@@ -428,6 +434,7 @@ impl Drive {
         Some(Kept {
             dialect: self.request.spoken_by(provider, &kept.channel.model),
             body: &kept.body,
+            name: kept.name.as_deref(),
             scrubber: kept.scrubber(provider),
         })
     }

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use backstop_admission::Denied;
 use backstop_classifier::{Class, Kind, Verdict};
-use backstop_dialects::{BadRequest, CallerError, Dialect, add_member, error_body, read_error};
+use backstop_dialects::{
+    BadRequest, CallerError, Dialect, add_member, error_body, error_header, error_name, read_error,
+};
 use backstop_policy::{Cause, FinalError};
 use backstop_units::{ByteCount, RequestId};
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -203,6 +205,8 @@ pub(crate) struct Kept<'a> {
     pub(crate) dialect: Dialect,
     /// The body, or the event's data.
     pub(crate) body: &'a [u8],
+    /// The error's `type`, where a header said it.
+    pub(crate) name: Option<&'a str>,
     /// What must not leave.
     pub(crate) scrubber: Scrubber<'a>,
 }
@@ -291,7 +295,8 @@ impl Told {
             return own;
         };
         let scrub = |text: String| kept.scrubber.scrub(&text);
-        let kind = match (kept.dialect == caller, theirs.kind) {
+        let kind = theirs.kind.or(kept.name.map(str::to_owned));
+        let kind = match (kept.dialect == caller, kind) {
             (true, Some(kind)) => Some(scrub(kind)),
             _ => None,
         };
@@ -358,8 +363,14 @@ impl Told {
             header::CONTENT_TYPE,
             HeaderValue::from_static("application/json"),
         );
-        if let Ok(id) = HeaderValue::from_str(request_id.as_str()) {
-            headers.insert(request_id::HEADER, id);
+        request_id::put(dialect, request_id, headers);
+        if let Some(name) = error_header(dialect)
+            && let Ok(kind) = HeaderValue::from_str(&error_name(
+                dialect,
+                &self.as_caller_error(request_id, None),
+            ))
+        {
+            headers.insert(HeaderName::from_static(name), kind);
         }
         if let Some(wait) = self.retry_after {
             let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
@@ -391,7 +402,8 @@ fn verbatim(kept: &Kept<'_>, caller: Dialect) -> Option<Vec<u8>> {
         // An event has members that a body has not.
         Dialect::OpenAiResponses => told && value.get("type").is_none(),
         Dialect::AnthropicMessages => told && value.get("type")? == "error",
-        Dialect::CohereV2 => false,
+        // Told anew: the name of a Bedrock error stands in a header.
+        Dialect::CohereV2 | Dialect::BedrockConverse => false,
         Dialect::Gemini => {
             told && value
                 .get("error")?
@@ -474,6 +486,7 @@ mod tests {
     fn a_providers_words_are_told_scrubbed_with_our_request_id() {
         let secret = Secret::new("sk-live-0000111122223333");
         let kept = Kept {
+            name: None,
             dialect: Dialect::OpenAiChat,
             body: br#"{"error":{"message":"bad key sk-live-0000111122223333","type":"invalid_request_error","code":"invalid_api_key","inner":1.0}}"#,
             scrubber: Scrubber { secrets: vec![&secret], host: None },

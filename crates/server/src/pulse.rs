@@ -41,15 +41,18 @@ impl Pulse {
 }
 
 /// What a beat looks like. OpenAI's clients raise on an event without JSON, so they get a comment;
-/// Anthropic's know `ping`.
-pub(crate) fn beat(dialect: Dialect) -> Bytes {
-    Bytes::from_static(match dialect {
+/// Anthropic's know `ping`. `None` where nothing can be said.
+pub(crate) fn beat(dialect: Dialect) -> Option<Bytes> {
+    let beat: &[u8] = match dialect {
         Dialect::OpenAiChat | Dialect::OpenAiResponses => b": keepalive\n\n",
         Dialect::CohereV2 => b": keepalive\n\n",
         // An event that says nothing: its clients are not known to read over comments.
         Dialect::Gemini => b"data: {\"candidates\": []}\n\n",
         Dialect::AnthropicMessages => b"event: ping\ndata: {\"type\": \"ping\"}\n\n",
-    })
+        // Its clients know no frame that says nothing.
+        Dialect::BedrockConverse => return None,
+    };
+    Some(Bytes::from_static(beat))
 }
 
 #[cfg(test)]

@@ -1,13 +1,27 @@
 //! The end-to-end identity of a request: the caller's own, if it is fit to travel, or ours.
 
+use backstop_dialects::Dialect;
 use backstop_units::RequestId;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 
 /// The header both sides use.
 pub(crate) const HEADER: &str = "x-request-id";
 
 /// The longest id taken over from a caller. Our choice: a UUID with a prefix fits twice.
 const MAX_LENGTH: usize = 128;
+
+/// Where AWS' clients look for it.
+const AMAZON: &str = "x-amzn-requestid";
+
+/// Tells a caller who speaks `dialect` which request this is.
+pub(crate) fn put(dialect: Dialect, id: &RequestId, headers: &mut HeaderMap) {
+    if let Ok(id) = HeaderValue::from_str(id.as_str()) {
+        if dialect == Dialect::BedrockConverse {
+            headers.insert(AMAZON, id.clone());
+        }
+        headers.insert(HEADER, id);
+    }
+}
 
 /// The caller's `x-request-id` where it is short and made of characters that are safe in headers,
 /// logs and JSON; else a new one from `chance`.

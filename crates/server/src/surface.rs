@@ -54,6 +54,7 @@ impl Surface {
             "/healthz" => Some(Self::Health),
             "/readyz" => Some(Self::Ready),
             "/metrics" => Some(Self::Metrics),
+            _ if converse(path).is_some() => ask(Dialect::BedrockConverse, Operation::Generate),
             bare => match (About::read(bare), models_and_method(path)) {
                 (Some((about, _)), _) => Some(Self::Kept(about)),
                 (None, Some((_, method))) => ask(Dialect::Gemini, method.operation()),
@@ -154,8 +155,16 @@ pub(crate) struct Addressed {
 }
 
 impl Addressed {
-    /// What stands in a path like `/genai/v1beta/models/{model}:generateContent`; `None` for others.
+    /// What stands in a path like `/genai/v1beta/models/{model}:generateContent` or
+    /// `/bedrock/model/{model}/converse`; `None` for others.
     pub(crate) fn read(uri: &Uri) -> Option<Self> {
+        if let Some((model, stream)) = converse(uri.path()) {
+            return Some(Self {
+                model: decoded(model)?,
+                stream,
+                array: false,
+            });
+        }
         let (model, method) = models_and_method(uri.path())?;
         let stream = method == GoogleMethod::Stream;
         let mut asked = uri.query().unwrap_or_default().split('&');
@@ -176,6 +185,18 @@ fn models_and_method(path: &str) -> Option<(&str, GoogleMethod)> {
     let (model, method) = rest.rsplit_once(':')?;
     let method = GoogleMethod::named(method)?;
     (!model.is_empty()).then_some((model, method))
+}
+
+/// The model of a path in AWS' style, still encoded, and whether a stream is asked for.
+fn converse(path: &str) -> Option<(&str, bool)> {
+    let below = path.strip_prefix("/bedrock/model/")?;
+    let (model, method) = below.rsplit_once('/')?;
+    let stream = match method {
+        "converse" => false,
+        "converse-stream" => true,
+        _ => return None,
+    };
+    (!model.is_empty()).then_some((model, stream))
 }
 
 /// The deployment that a path in Azure's style names: a route's name or `provider/model`, whatever
@@ -218,6 +239,8 @@ pub(crate) fn dialect_of(path: &str) -> Dialect {
         Dialect::AnthropicMessages
     } else if path.starts_with("/genai/") || path.starts_with("/v1beta/") {
         Dialect::Gemini
+    } else if path.starts_with("/bedrock/") {
+        Dialect::BedrockConverse
     } else if ["/v1/responses", "/openai/v1/responses", "/openai/responses"]
         .iter()
         .any(|beginning| path.starts_with(beginning))
@@ -235,7 +258,7 @@ mod tests {
 
     #[test]
     fn paths_lead_where_the_drop_in_clients_expect() {
-        use Dialect::{AnthropicMessages, Gemini, OpenAiChat, OpenAiResponses};
+        use Dialect::{AnthropicMessages, BedrockConverse, Gemini, OpenAiChat, OpenAiResponses};
         use Operation::{CountTokens, Embed, Generate};
 
         let ask = |dialect, operation| Some(Surface::Ask { dialect, operation });
@@ -255,6 +278,16 @@ mod tests {
                 ask(AnthropicMessages, CountTokens),
             ),
             ("/v1/responses", ask(OpenAiResponses, Generate)),
+            (
+                "/bedrock/model/us.amazon.nova-micro-v1%3A0/converse",
+                ask(BedrockConverse, Generate),
+            ),
+            (
+                "/bedrock/model/bedrock/m/converse-stream",
+                ask(BedrockConverse, Generate),
+            ),
+            ("/bedrock/model/m/invoke", None),
+            ("/bedrock/model//converse", None),
             ("/openai/v1/responses", ask(OpenAiResponses, Generate)),
             ("/openai/responses", ask(OpenAiResponses, Generate)),
             ("/openai/models", Some(Surface::Models)),
@@ -354,6 +387,18 @@ mod tests {
             (
                 "/genai/v1beta/models/openai/gpt-4o:streamGenerateContent?key=x&alt=sse",
                 "openai/gpt-4o",
+                true,
+                false,
+            ),
+            (
+                "/bedrock/model/us.amazon.nova-micro-v1%3A0/converse",
+                "us.amazon.nova-micro-v1:0",
+                false,
+                false,
+            ),
+            (
+                "/bedrock/model/bed%2Farn%3Aaws%3Ax%252Fy/converse-stream",
+                "bed/arn:aws:x%2Fy",
                 true,
                 false,
             ),

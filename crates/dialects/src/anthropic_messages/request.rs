@@ -4,5 +4,5 @@ mod read;
 mod write;
 
 pub(crate) use read::read;
-pub(super) use write::object;
 pub(crate) use write::write;
+pub(crate) use write::{budget, object, temperature};

@@ -1,5 +1,6 @@
 //! What a request needs, noticed while its bytes go by.
 
+mod bedrock;
 mod cohere;
 mod embedding;
 mod gemini;
@@ -61,8 +62,10 @@ impl NeedsScan {
         if self.operation == Operation::Embed {
             return self.embedding(dialect, &member.key.decode(), s);
         }
-        if dialect == Dialect::Gemini {
-            return self.gemini(&member.key.decode(), s);
+        match dialect {
+            Dialect::Gemini => return self.gemini(&member.key.decode(), s),
+            Dialect::BedrockConverse => return self.bedrock(&member.key.decode(), s),
+            _ => {}
         }
         let start = s.at();
         match &*member.key.decode() {
@@ -88,6 +91,7 @@ impl NeedsScan {
                 Dialect::AnthropicMessages => self.anthropic(name, s)?,
                 Dialect::Gemini => self.gemini(name, s)?,
                 Dialect::CohereV2 => self.cohere(name, s)?,
+                Dialect::BedrockConverse => self.bedrock(name, s)?,
             },
         }
         Ok(())
@@ -205,7 +209,7 @@ impl NeedsScan {
             }
             let own = match dialect {
                 Dialect::OpenAiChat | Dialect::OpenAiResponses | Dialect::CohereV2 => "function",
-                Dialect::AnthropicMessages | Dialect::Gemini => "custom",
+                Dialect::AnthropicMessages | Dialect::Gemini | Dialect::BedrockConverse => "custom",
             };
             if let Some(kind) = s.string_or_skip()?.filter(|kind| !kind.is(own)) {
                 need = Need::ProviderTools;

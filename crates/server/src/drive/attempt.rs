@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use backstop_chat::Need;
 use backstop_classifier::{Evidence, Kind, Transport, Verdict, classify};
-use backstop_dialects::{Edits, Stamp, splice_request};
+use backstop_dialects::{Edits, Stamp, error_header, splice_request};
 use backstop_policy::{Channel, Event};
 use backstop_providers::{Call, Provider};
 use backstop_units::{ByteCount, KeyId};
@@ -81,6 +81,7 @@ impl Drive {
                 .token_for(&provider)
                 .map(|own| own.secret.clone()),
             body: Bytes::new(),
+            name: None,
         };
         if !response.status.is_success() {
             self.read_failure(response, kept, &provider).await;
@@ -166,6 +167,11 @@ impl Drive {
         let evidence = Evidence::response(provider.family(), status, &collected.bytes, wall);
         let verdict = classify(&evidence.with_headers(&headers));
         kept.body = collected.bytes;
+        let spoken = self.request.spoken_by(provider, &kept.channel.model);
+        kept.name = error_header(spoken)
+            .and_then(|name| headers.get(name)?.to_str().ok())
+            // An address may follow the name.
+            .and_then(|value| value.split(':').next().map(str::to_owned));
         self.fail_told(kept, provider, verdict);
     }
 

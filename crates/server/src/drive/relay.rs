@@ -1,11 +1,12 @@
 //! A stream on its way to the caller: framed, read, held back until it may commit, passed on.
 
 use backstop_classifier::{Clock, Evidence, Kind, Transport, Verdict, classify};
-use backstop_dialects::{StreamReader, StreamWriter};
+use backstop_dialects::{StreamReader, StreamWriter, told_by};
 use backstop_policy::{CommitChoice, Event};
 use backstop_providers::Provider;
 use backstop_stream::{
-    Cutter, Ending, Frame, Framing, InputEnd, Meaning, Passage, Progress, Relay, Step, Weight,
+    Cutter, Ending, Error as FrameError, Frame, Framing, InputEnd, Meaning, Passage, Progress,
+    Relay, Step, Weight,
 };
 use backstop_units::Moment;
 use backstop_upstream::Response;
@@ -161,8 +162,12 @@ impl Drive {
                         Flow::On
                     };
                 }
-                Err(_) => {
-                    self.fail(Verdict::malformed(Kind::OversizedAnswer, Some(200)));
+                Err(error) => {
+                    let kind = match error {
+                        FrameError::TooLong { .. } => Kind::OversizedAnswer,
+                        _ => Kind::UnreadableAnswer,
+                    };
+                    self.fail(Verdict::malformed(kind, Some(200)));
                     return Flow::Over;
                 }
             };
@@ -264,21 +269,17 @@ impl Drive {
 
     /// An error event inside a 200.
     fn fail_inside(&mut self, frame: &Frame, kept: &mut KeptError, provider: &Provider) {
-        let data = if frame.has_data() {
-            frame.data()
-        } else {
-            frame.raw()
-        };
+        let data = told_by(self.request.spoken_by(provider, &kept.channel.model), frame);
         let wall = self.journal.gateway.clock.wall();
-        let verdict = classify(&Evidence::event(provider.family(), data, wall));
-        let body = Bytes::copy_from_slice(data);
+        let verdict = classify(&Evidence::event(provider.family(), &data, wall));
         let (channel, key) = (kept.channel.clone(), kept.key.clone());
         let kept = KeptError {
             attempt: kept.attempt,
             channel,
             key,
             own: kept.own.clone(),
-            body,
+            body: Bytes::from(data.into_owned()),
+            name: None,
         };
         self.fail_told(kept, provider, verdict);
     }

@@ -323,7 +323,7 @@ fn write_source(image: &Image, out: &mut Object<'_>) {
 }
 
 /// Arguments as the object this dialect wants; no arguments at all are an empty one.
-pub(in crate::anthropic_messages) fn object(arguments: &str) -> Option<&RawValue> {
+pub(crate) fn object(arguments: &str) -> Option<&RawValue> {
     let arguments = match arguments.trim_ascii() {
         "" => "{}",
         text => text,
@@ -395,7 +395,7 @@ fn tool_choice(request: &Request, out: &mut Object<'_>) {
 /// The thinking budget. Budgets are taken by every model that thinks, levels of effort only by the
 /// newest, so an effort becomes a budget that leaves a quarter of the caller's limit for the
 /// answer.
-fn budget(request: &Request, losses: &mut Losses) -> Result<Option<u64>, Unsupported> {
+pub(crate) fn budget(request: &Request, losses: &mut Losses) -> Result<Option<u64>, Unsupported> {
     let effort = match request.reasoning {
         None | Some(Reasoning::Off | Reasoning::Adaptive) => return Ok(None),
         Some(Reasoning::Budget(tokens)) => return Ok(Some(tokens)),
@@ -425,7 +425,7 @@ fn budget(request: &Request, losses: &mut Losses) -> Result<Option<u64>, Unsuppo
 }
 
 /// The temperature, on a scale that ends at 1 here. A model that thinks takes no other value.
-fn temperature(
+pub(crate) fn temperature(
     request: &Request,
     budget: Option<u64>,
     losses: &mut Losses,
