@@ -12,7 +12,7 @@ use backstop_ledger::Ledger;
 use backstop_policy::Channel;
 use backstop_state::State;
 use backstop_telemetry::{BreakerState, Configured, Metrics, RequestEnd};
-use backstop_units::{ByteCount, ChannelId, KeyId, Moment, ProviderId, RouteName};
+use backstop_units::{ByteCount, ChannelId, KeyId, ModelName, Moment, ProviderId, RouteName};
 use backstop_upstream::Upstream;
 
 use crate::clock::{Chance, Clock};
@@ -120,6 +120,11 @@ impl Gateway {
             self.metrics
                 .retry_budget_left(view.id.as_str(), view.retries_left);
         }
+        let held = self.state.held_keys(now);
+        self.metrics.keys_held(held.iter().map(|row| {
+            let model = row.model.as_ref().map(ModelName::as_str);
+            (row.key.provider(), row.key.name(), model)
+        }));
         self.metrics
             .ledger_rows(self.ledger.written(), self.ledger.len() as u64);
     }

@@ -51,6 +51,9 @@ where
                     return if array { as_array(answer) } else { answer };
                 }
                 Err(refused) => {
+                    if let Refused::Denied(denied) = &refused {
+                        gateway.metrics.admission_refused(denied.code());
+                    }
                     gateway.count_refused(spoken, operation, accepted);
                     return turn_away(dialect, &id, refused);
                 }

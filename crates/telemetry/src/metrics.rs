@@ -38,6 +38,8 @@ pub struct Metrics {
     breaker: IntGaugeVec,
     breaker_failures: IntCounterVec,
     retry_budget: GaugeVec,
+    keys_held: IntGaugeVec,
+    denied: IntCounterVec,
     reload_ok: IntGauge,
     config_version: IntGauge,
     reloads: IntCounterVec,
@@ -207,6 +209,16 @@ impl Metrics {
                 ),
                 &["channel"],
             )),
+            keys_held: page.gauges(
+                "backstop_keys_held",
+                "1 for each key that is held out, for a model or (\"*\") for all of them.",
+                &["provider", "key", "model"],
+            ),
+            denied: page.counters(
+                "backstop_admissions_refused_total",
+                "Requests that the gateway itself refused: keys, borders, limits, budgets.",
+                &["code"],
+            ),
             reload_ok: page.gauge(
                 "backstop_config_last_reload_ok",
                 "1 when the last configuration read was taken, 0 when it was refused.",
@@ -326,6 +338,27 @@ impl Metrics {
         if let Some(channel) = self.names().channel(channel) {
             self.retry_budget.with_label_values(&[channel]).set(retries);
         }
+    }
+
+    /// These keys are held out now, each with the model it is held for; none for all models. Keys
+    /// are configured, so their names are labels.
+    pub fn keys_held<'a>(&self, held: impl Iterator<Item = (&'a str, &'a str, Option<&'a str>)>) {
+        self.keys_held.reset();
+        let names = self.names();
+        for (provider, key, model) in held {
+            let (provider, model) = match model {
+                Some(model) => names.pair(provider, model),
+                None => (provider, "*"),
+            };
+            self.keys_held
+                .with_label_values(&[provider, key, model])
+                .set(1);
+        }
+    }
+
+    /// The gateway itself refused a request. `code` is a word of the code, never a caller's.
+    pub fn admission_refused(&self, code: &'static str) {
+        self.denied.with_label_values(&[code]).inc();
     }
 
     /// A configuration was taken; new requests get `version`.

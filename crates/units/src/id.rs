@@ -114,6 +114,12 @@ impl KeyId {
         Self(format!("{provider}/{name}").into())
     }
 
+    /// The name of the key's provider.
+    #[must_use]
+    pub fn provider(&self) -> &str {
+        self.0.split_once('/').map_or("", |(provider, _)| provider)
+    }
+
     /// The key's own name, as the operator wrote it.
     #[must_use]
     pub fn name(&self) -> &str {

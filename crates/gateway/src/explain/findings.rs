@@ -49,6 +49,8 @@ pub(super) struct Row {
     pub(super) lacks: NeedSet,
     /// What a running gateway says of it, where one was asked that may know.
     pub(super) now: Option<live::Channel>,
+    /// Which of its keys are held out now, where that is known.
+    pub(super) held: Option<Vec<String>>,
 }
 
 impl<'a> Findings<'a> {
@@ -122,6 +124,7 @@ impl Seats<'_> {
                 channel: Some(Arc::clone(&candidate.channel)),
                 lacks: NeedSet::default(),
                 now: None,
+                held: None,
             };
             rows.push((candidate.group, row));
         }
@@ -134,6 +137,7 @@ impl Seats<'_> {
                 channel: self.channel(snapshot, excluded.group, &excluded.channel),
                 lacks: NeedSet::default(),
                 now: None,
+                held: None,
             };
             rows.push((excluded.group, row));
         }
@@ -184,7 +188,13 @@ impl Row {
         if let Live::Answered(_, page) = live {
             // The page shows each channel of a route once it was used, and no other.
             let unused = snapshot.lists(&channel.id).then(live::Channel::default);
-            self.now = page.get(channel.id.as_str()).cloned().or(unused);
+            self.now = page.channels.get(channel.id.as_str()).cloned().or(unused);
+            let (serving, _) = keys(channel);
+            let (provider, model) = (channel.provider.as_str(), channel.model.as_str());
+            let held = serving
+                .iter()
+                .filter(|key| page.holds(provider, key, model));
+            self.held = Some(held.map(ToString::to_string).collect());
         }
         let (serving, _) = keys(channel);
         if serving.is_empty() && !channel.pool.is_keyless() && self.standing.is_ok() {
@@ -373,6 +383,7 @@ impl Row {
             "keyless": channel.pool.is_keyless(),
             "keys": serving,
             "other_keys": others,
+            "held_keys": self.held,
             "max_retries": channel.retry.max_retries,
             "retry_backoff_initial_ms": millis(channel.retry.backoff.initial()),
             "retry_backoff_max_ms": millis(channel.retry.backoff.max()),

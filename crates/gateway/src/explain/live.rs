@@ -26,8 +26,34 @@ pub(super) enum Live {
     Answered(String, Page),
 }
 
-/// Channels by id.
-pub(super) type Page = HashMap<String, Channel>;
+/// What its page says.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Page {
+    /// Channels by id.
+    pub(super) channels: HashMap<String, Channel>,
+    /// The keys that are held out.
+    pub(super) held: Vec<Held>,
+}
+
+/// A key that is held out.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Held {
+    pub(super) provider: String,
+    pub(super) key: String,
+    /// `*` for all of them.
+    pub(super) model: String,
+}
+
+impl Page {
+    /// Whether the key is held out for this model.
+    pub(super) fn holds(&self, provider: &str, key: &str, model: &str) -> bool {
+        self.held.iter().any(|held| {
+            held.provider == provider
+                && held.key == key
+                && (held.model == "*" || held.model == model)
+        })
+    }
+}
 
 /// What a gateway says of one channel.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -90,9 +116,9 @@ fn fetch(address: &str, host: &str, path: &str) -> io::Result<Page> {
     Ok(read(body))
 }
 
-/// Reads the two gauges that are about channels; everything else on the page is passed over.
+/// Reads the gauges that are about channels and their keys; everything else on the page is passed over.
 pub(super) fn read(page: &str) -> Page {
-    let mut channels = Page::new();
+    let mut read = Page::default();
     for line in page.lines() {
         let Some((name, rest)) = line.split_once('{') else {
             continue;
@@ -100,9 +126,26 @@ pub(super) fn read(page: &str) -> Page {
         let Some((labels, value)) = rest.rsplit_once("} ") else {
             continue;
         };
-        let (Some(id), Ok(value)) = (label(labels, "channel"), value.trim().parse::<f64>()) else {
+        let Ok(value) = value.trim().parse::<f64>() else {
             continue;
         };
+        if name == "backstop_keys_held" && value > 0.0 {
+            let named = |name| label(labels, name);
+            if let (Some(provider), Some(key), Some(model)) =
+                (named("provider"), named("key"), named("model"))
+            {
+                read.held.push(Held {
+                    provider,
+                    key,
+                    model,
+                });
+            }
+            continue;
+        }
+        let Some(id) = label(labels, "channel") else {
+            continue;
+        };
+        let channels = &mut read.channels;
         match name {
             "backstop_breaker_state" if value > 0.0 => {
                 channels.entry(id).or_default().breaker = label(labels, "state");
@@ -113,7 +156,7 @@ pub(super) fn read(page: &str) -> Page {
             _ => {}
         }
     }
-    channels
+    read
 }
 
 /// The value of one label, its escapes undone.

@@ -101,10 +101,9 @@ impl Findings<'_> {
                 "Live:    no running gateway asked (--metrics URL asks one)"
             ),
             Live::Silent(url) => writeln!(f, "Live:    {url} gave no metrics"),
-            Live::Answered(url, _) => writeln!(
-                f,
-                "Live:    breakers and budgets from {url}; key holds are not on that page"
-            ),
+            Live::Answered(url, _) => {
+                writeln!(f, "Live:    breakers, budgets and held keys from {url}")
+            }
         }
     }
 }
@@ -140,7 +139,11 @@ fn cells(row: &Row) -> [String; 8] {
         let counted = if channel.pool.is_keyless() {
             "keyless".to_owned()
         } else {
-            format!("{}/{}", serving.len(), channel.pool.keys().len())
+            let held = match row.held.as_deref() {
+                None | Some([]) => String::new(),
+                Some(held) => format!(", {} held", held.len()),
+            };
+            format!("{}/{}{held}", serving.len(), channel.pool.keys().len())
         };
         let left = row.now.as_ref().and_then(|now| now.retries_left);
         let credit = channel.retry.budget.credit();

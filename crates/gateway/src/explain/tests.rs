@@ -95,6 +95,8 @@ fn a_plan_for_a_request_beside_a_running_gateway() {
          backstop_breaker_state{channel=\"openai/gpt-4o\",state=\"closed\"} 0\n\
          backstop_breaker_state{channel=\"openai/gpt-4o\",state=\"open\"} 1\n\
          backstop_retry_budget_left_retries{channel=\"openai/gpt-4o\"} 3.25\n\
+         backstop_keys_held{key=\"one\",model=\"*\",provider=\"openai\"} 1\n\
+         backstop_keys_held{key=\"one\",model=\"*\",provider=\"other\"} 1\n\
          backstop_requests_in_flight 2\n",
     );
     let live = Live::Answered("http://127.0.0.1:8080/metrics".to_owned(), page);
@@ -145,5 +147,5 @@ fn labels_are_read_with_their_escapes() {
         "backstop_retry_budget_left_retries{a=\"channel\",channel=\"x/\\\"y\\\\z\"} 1\n\
          backstop_retry_budget_left_retries{channel=\"cut\n",
     );
-    assert_eq!(page.keys().collect::<Vec<_>>(), ["x/\"y\\z"]);
+    assert_eq!(page.channels.keys().collect::<Vec<_>>(), ["x/\"y\\z"]);
 }

@@ -65,6 +65,14 @@ fn each_fact_is_a_line_of_the_page() {
     });
     metrics.breaker_state("openai/gpt-4o", BreakerState::Open);
     metrics.retry_budget_left("openai/gpt-4o", 7.5);
+    metrics.keys_held([("openai", "gone", None)].into_iter());
+    let held = [
+        ("openai", "key-1", None),
+        ("openai", "key-2", Some("gpt-4o")),
+        ("openai", "key-2", Some("invented")),
+    ];
+    metrics.keys_held(held.into_iter());
+    metrics.admission_refused("route_not_allowed");
     metrics.config_taken(4);
     metrics.buffered(ByteCount::kib(2));
     metrics.ledger_rows(3, 2);
@@ -81,6 +89,10 @@ fn each_fact_is_a_line_of_the_page() {
         r#"backstop_breaker_state{channel="openai/gpt-4o",state="open"} 1"#,
         r#"backstop_breaker_failures_total{model="gpt-4o",provider="openai"} 1"#,
         r#"backstop_retry_budget_left_retries{channel="openai/gpt-4o"} 7.5"#,
+        r#"backstop_keys_held{key="key-1",model="*",provider="openai"} 1"#,
+        r#"backstop_keys_held{key="key-2",model="gpt-4o",provider="openai"} 1"#,
+        r#"backstop_keys_held{key="key-2",model="other",provider="openai"} 1"#,
+        r#"backstop_admissions_refused_total{code="route_not_allowed"} 1"#,
         "backstop_config_last_reload_ok 1",
         "backstop_config_version 4",
         r#"backstop_config_reloads_total{result="taken"} 1"#,
@@ -91,6 +103,7 @@ fn each_fact_is_a_line_of_the_page() {
     ] {
         assert!(has(&metrics, line), "{line}\n{}", metrics.render());
     }
+    assert!(!metrics.render().contains("gone"));
 }
 
 #[test]
