@@ -112,7 +112,7 @@ impl<'a> Request<'a> {
                     let items = self
                         .completion(said)
                         .stream(*gap, then == End::Close, *fault);
-                    self.identified(Answer::stream(Media::Events, Cow::Owned(items)))
+                    self.identified(Answer::stream(self.media(), Cow::Owned(items)))
                 } else {
                     self.said(said, false, then)
                 }
@@ -124,7 +124,7 @@ impl<'a> Request<'a> {
         let completion = self.completion(said);
         self.identified(if streamed {
             let items = completion.stream(std::time::Duration::ZERO, then == End::Close, None);
-            Answer::stream(Media::Events, Cow::Owned(items))
+            Answer::stream(self.media(), Cow::Owned(items))
         } else {
             Answer::json(200, &completion.whole())
         })
@@ -133,7 +133,19 @@ impl<'a> Request<'a> {
     fn fault(&self, fault: Fault) -> Answer<'a> {
         let dialect = self.dialect();
         let body = fault.body(dialect, self.fill.model);
-        self.identified(Answer::json(fault.status(dialect), &body))
+        let answer = self.identified(Answer::json(fault.status(dialect), &body));
+        match dialect {
+            Dialect::Bedrock => answer.with("x-amzn-errortype", fault.exception()),
+            _ => answer,
+        }
+    }
+
+    /// What its streams are made of.
+    fn media(&self) -> Media {
+        match self.dialect() {
+            Dialect::Bedrock => Media::Frames,
+            _ => Media::Events,
+        }
     }
 
     fn json(&self, status: u16, body: &Value) -> Answer<'a> {
@@ -146,6 +158,7 @@ impl<'a> Request<'a> {
         let name = match self.dialect() {
             Dialect::OpenAi => "x-request-id",
             Dialect::Anthropic => "request-id",
+            Dialect::Bedrock => "x-amzn-requestid",
         };
         answer.with(name, format!("req_sim{:06}", self.seq))
     }
@@ -162,7 +175,14 @@ impl<'a> Request<'a> {
                 &json!({"object": "list", "data": models}),
             ));
         }
-        let known = path.ends_with("/chat/completions") || path.ends_with("/messages");
+        let known = [
+            "/chat/completions",
+            "/messages",
+            "/converse",
+            "/converse-stream",
+        ]
+        .iter()
+        .any(|end| path.ends_with(end));
         if self.method != "POST" || !known {
             return self.refused(
                 404,
@@ -204,7 +224,11 @@ impl<'a> Request<'a> {
 
     fn refused(&self, status: u16, message: &str) -> Answer<'a> {
         let mut body = Fault::InvalidRequest.body(self.dialect(), "");
-        body["error"]["message"] = Value::from(message);
+        if self.dialect() == Dialect::Bedrock {
+            body["message"] = Value::from(message);
+        } else {
+            body["error"]["message"] = Value::from(message);
+        }
         self.identified(Answer::json(status, &body))
     }
 }

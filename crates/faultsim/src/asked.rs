@@ -9,6 +9,8 @@ pub enum Dialect {
     OpenAi,
     /// Messages.
     Anthropic,
+    /// Bedrock's Converse.
+    Bedrock,
 }
 
 impl Dialect {
@@ -18,6 +20,8 @@ impl Dialect {
         let path = path.trim_end_matches('/');
         if path.ends_with("/messages") || path.ends_with("/messages/count_tokens") {
             Self::Anthropic
+        } else if path.ends_with("/converse") || path.ends_with("/converse-stream") {
+            Self::Bedrock
         } else {
             Self::OpenAi
         }
@@ -59,10 +63,13 @@ impl Asked {
                 .as_str()
                 .map(str::to_owned)
                 .or_else(|| model_in_path(path)),
-            stream: body["stream"] == true || path.contains(":streamGenerateContent"),
+            stream: body["stream"] == true
+                || path.contains(":streamGenerateContent")
+                || path.ends_with("/converse-stream"),
             usage_chunk: body["stream_options"]["include_usage"] == true,
             tool: body["tools"]
                 .as_array()
+                .or_else(|| body["toolConfig"]["tools"].as_array())
                 .and_then(|tools| tools.iter().find_map(tool)),
             wants_call: last.is_some_and(|message| asks_for_call(&message["content"])),
         }
@@ -70,6 +77,12 @@ impl Asked {
 }
 
 fn tool(offered: &Value) -> Option<Tool> {
+    if let Some(name) = offered["toolSpec"]["name"].as_str() {
+        return Some(Tool {
+            name: name.to_owned(),
+            schema: offered["toolSpec"]["inputSchema"]["json"].clone(),
+        });
+    }
     let (inner, schema) = match &offered["function"] {
         Value::Null => (offered, "input_schema"),
         function => (function, "parameters"),
@@ -117,6 +130,7 @@ mod tests {
             ("/openai/deployments/d1/chat/completions", "{}", Some("d1")),
             ("/v1beta/models/g:generateContent", "{}", Some("g")),
             ("/model/b/converse", "{}", Some("b")),
+            ("/model/b%3A0/converse-stream", "{}", Some("b%3A0")),
             ("/v1/chat/completions", "not json", None),
             ("/v1/models", "", None),
         ];

@@ -1,4 +1,6 @@
-//! Completions as a healthy provider writes them: whole or streamed, in both dialects.
+//! Completions as a healthy provider writes them: whole or streamed, in each dialect.
+
+mod bedrock;
 
 use std::time::Duration;
 
@@ -6,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::asked::{Asked, Dialect};
 use crate::fault::Fault;
-use crate::script::Item;
+use crate::script::{Frame, Item};
 
 /// When every simulated answer was created: the same each time, so that answers can be compared.
 const CREATED: u64 = 1_750_000_000;
@@ -49,6 +51,7 @@ impl Completion<'_> {
                 "stop_reason": self.anthropic_stop(), "stop_sequence": null,
                 "usage": {"input_tokens": self.prompt(), "output_tokens": self.answer()},
             }),
+            Dialect::Bedrock => self.bedrock(),
         }
     }
 
@@ -62,6 +65,7 @@ impl Completion<'_> {
             match self.dialect {
                 Dialect::OpenAi => self.openai_deltas(gap, &mut items),
                 Dialect::Anthropic => self.anthropic_deltas(gap, &mut items),
+                Dialect::Bedrock => self.bedrock_deltas(gap, &mut items),
             }
         }
         match (fault, self.dialect) {
@@ -70,11 +74,13 @@ impl Completion<'_> {
                 items.push(match dialect {
                     Dialect::OpenAi => Item::data(body),
                     Dialect::Anthropic => Item::event("error", body),
+                    Dialect::Bedrock => Frame::exception(fault.exception(), body).into(),
                 });
             }
             (None, _) if !finished => {}
             (None, Dialect::OpenAi) => self.openai_end(&mut items),
             (None, Dialect::Anthropic) => self.anthropic_end(&mut items),
+            (None, Dialect::Bedrock) => self.bedrock_end(&mut items),
         }
         items
     }
@@ -217,6 +223,8 @@ impl Completion<'_> {
         match self.dialect {
             Dialect::OpenAi => format!("chatcmpl-sim{:06}", self.seq),
             Dialect::Anthropic => format!("msg_sim{:06}", self.seq),
+            // There is no place for one.
+            Dialect::Bedrock => String::new(),
         }
     }
 
@@ -224,6 +232,7 @@ impl Completion<'_> {
         match self.dialect {
             Dialect::OpenAi => format!("call_sim{:06}", self.seq),
             Dialect::Anthropic => format!("toolu_sim{:06}", self.seq),
+            Dialect::Bedrock => format!("tooluse_sim{:06}", self.seq),
         }
     }
 

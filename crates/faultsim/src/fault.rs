@@ -60,6 +60,7 @@ impl Fault {
         match dialect {
             Dialect::OpenAi => self.openai().0,
             Dialect::Anthropic => self.anthropic().0,
+            Dialect::Bedrock => self.bedrock().0,
         }
     }
 
@@ -77,6 +78,7 @@ impl Fault {
                 let message = message.replace("{model}", model);
                 json!({"type": "error", "error": {"type": kind, "message": message}})
             }
+            Dialect::Bedrock => json!({ "message": self.bedrock().2 }),
         }
     }
 
@@ -146,6 +148,74 @@ impl Fault {
                 "server_error",
                 Some("overloaded"),
                 "The engine is currently overloaded, please try again later.",
+            ),
+        }
+    }
+
+    /// The exception that Bedrock's header, or its frame, names.
+    #[must_use]
+    pub const fn exception(self) -> &'static str {
+        self.bedrock().1
+    }
+
+    /// Status, exception, message.
+    const fn bedrock(self) -> (u16, &'static str, &'static str) {
+        match self {
+            Self::InvalidKey => (
+                403,
+                "UnrecognizedClientException",
+                "The security token included in the request is invalid.",
+            ),
+            Self::InsufficientQuota => (
+                400,
+                "ServiceQuotaExceededException",
+                "Your request exceeds the service quota for your account.",
+            ),
+            Self::PermissionDenied => (
+                403,
+                "AccessDeniedException",
+                "You don't have access to the model with the specified model ID.",
+            ),
+            Self::RegionBlocked => (
+                400,
+                "ValidationException",
+                "Access to this model is not allowed from unsupported countries.",
+            ),
+            Self::ModelNotFound => (
+                400,
+                "ValidationException",
+                "The provided model identifier is invalid.",
+            ),
+            Self::RateLimited => (
+                429,
+                "ThrottlingException",
+                "Too many requests, please wait before trying again.",
+            ),
+            Self::InvalidRequest => (400, "ValidationException", "The request is not valid."),
+            Self::ContextTooLong => (
+                400,
+                "ValidationException",
+                "The model returned the following errors: input is too long for requested model.",
+            ),
+            Self::ContentPolicy => (
+                400,
+                "ValidationException",
+                "Output blocked by content filtering policy",
+            ),
+            Self::ServerError => (
+                500,
+                "InternalServerException",
+                "The system encountered an unexpected error during processing.",
+            ),
+            Self::Unavailable => (
+                503,
+                "ServiceUnavailableException",
+                "The service isn't currently available.",
+            ),
+            Self::Overloaded => (
+                429,
+                "ModelNotReadyException",
+                "The model is not ready to serve inference requests.",
             ),
         }
     }

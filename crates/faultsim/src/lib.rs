@@ -65,7 +65,7 @@ pub use fault::Fault;
 pub use log::{Event, Observer};
 pub use receive::Broken;
 pub use script::{
-    Coding, Count, End, Frame, Item, On, Otherwise, Pace, Repeat, Script, Step, When,
+    Coding, Count, Damage, End, Frame, Item, On, Otherwise, Pace, Repeat, Script, Step, When,
 };
 pub use sim::{Deviation, Sim};
 pub use wire::Wire;

@@ -53,7 +53,7 @@ Answer         status (null: no response), headers, delay_ms, and one of
                text (dialect of the request; a list is always streamed; with fault: then an error
                event), fault, tool_call {{name, arguments}}, body (JSON), body_text, body_gzip,
                body_br, sse [{{delay_ms, repeat, and data with event, comment, raw or raw_b64}}],
-               frames [{{delay_ms, headers, payload}}]; coding (gzip, br or zstd) of any of them
+               frames [{{delay_ms, headers, payload, damage}}]; coding (gzip, br or zstd) of any of them
 Ending         then: close (whole), cut (closed unfinished), reset (TCP RST), hang (silent until the
                peer closes), trickle (filler until the peer closes), goaway (HTTP/2: not
                processed, or cut when a response has begun), refuse (HTTP/2: not processed); end_after_bytes strikes it

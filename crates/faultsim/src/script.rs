@@ -10,7 +10,7 @@ use std::time::Duration;
 use backstop_units::Secret;
 use serde_json::Value;
 
-pub use self::item::{Frame, Item};
+pub use self::item::{Damage, Frame, Item};
 pub(crate) use self::placeholder::Fill;
 use crate::Error;
 use crate::door::Door;
@@ -264,6 +264,12 @@ impl Step {
     pub fn frames(items: impl IntoIterator<Item = Frame>) -> Self {
         let items = items.into_iter().map(Item::from).collect();
         Self::with(Content::Stream(Media::Frames, items))
+    }
+
+    /// A binary event stream of exactly these items, status 200: bytes of any kind among them.
+    #[must_use]
+    pub fn framed(items: impl IntoIterator<Item = Item>) -> Self {
+        Self::with(Content::Stream(Media::Frames, items.into_iter().collect()))
     }
 
     /// No response at all: the connection ends as `end` says.

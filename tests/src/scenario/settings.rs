@@ -89,6 +89,7 @@ fn kind(upstream: &Provider) -> Option<&'static str> {
         "openai" => Some("openai"),
         "anthropic" => Some("anthropic"),
         "gemini" => Some("gemini"),
+        "bedrock" => Some("bedrock"),
         "groq" => Some("groq"),
         "openrouter" => Some("openrouter"),
         "azure" => Some("custom"),

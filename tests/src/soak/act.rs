@@ -163,6 +163,7 @@ fn broken(golden: Golden, dialect: Dialect, spoilt: Spoilt, at: Share) -> Wire {
             let event = match dialect {
                 Dialect::OpenAi => format!("data: {error}\n\n"),
                 Dialect::Anthropic => format!("event: error\ndata: {error}\n\n"),
+                Dialect::Bedrock => unreachable!("the soak plays in the two dialects of lines"),
             };
             bytes.extend_from_slice(event.as_bytes());
             if goes_on {

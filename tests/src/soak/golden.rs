@@ -105,6 +105,7 @@ impl Script {
         match dialect {
             Dialect::OpenAi => self.openai(&mut writer),
             Dialect::Anthropic => self.anthropic(&mut writer),
+            Dialect::Bedrock => unreachable!("the soak plays in the two dialects of lines"),
         }
         writer.golden
     }
@@ -125,6 +126,7 @@ impl Script {
                 "stop_reason": "end_turn", "stop_sequence": null,
                 "usage": {"input_tokens": 1, "output_tokens": 1},
             }),
+            Dialect::Bedrock => unreachable!("the soak plays in the two dialects of lines"),
         }
     }
 

@@ -233,6 +233,7 @@ fn provider(
     let kind = match dialect {
         Dialect::OpenAi => "openai",
         Dialect::Anthropic => "anthropic",
+        Dialect::Bedrock => unreachable!("the soak plays in the two dialects of lines"),
     };
     let keys: Vec<String> = (1..=dice.between(1, 3))
         .map(|n| format!("{{ name = \"{name}-{n}\", value = \"{}\" }}", key(name, n)))

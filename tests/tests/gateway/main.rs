@@ -5,6 +5,7 @@ mod common;
 mod attempts;
 mod azure;
 mod bad_input;
+mod bedrock;
 mod callers;
 mod choice;
 mod cohere;

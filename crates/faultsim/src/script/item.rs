@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::Fill;
@@ -107,6 +108,17 @@ impl Item {
 pub struct Frame {
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) payload: Value,
+    pub(crate) damage: Option<Damage>,
+}
+
+/// What is wrong with a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Damage {
+    /// It ends in its middle.
+    Cut,
+    /// Its last checksum is not that of its bytes.
+    Checksum,
 }
 
 impl Frame {
@@ -116,7 +128,45 @@ impl Frame {
         Self {
             headers,
             payload: Value::Object(payload),
+            damage: None,
         }
+    }
+
+    /// An event of this name.
+    #[must_use]
+    pub fn event(name: &str, payload: Value) -> Self {
+        Self::named("event", ":event-type", name, payload)
+    }
+
+    /// An exception of this name, which begins in lower case in a stream.
+    #[must_use]
+    pub fn exception(name: &str, payload: Value) -> Self {
+        let mut letters = name.chars();
+        let first = letters.next().map(|first| first.to_ascii_lowercase());
+        let name: String = first.into_iter().chain(letters).collect();
+        Self::named("exception", ":exception-type", &name, payload)
+    }
+
+    fn named(kind: &str, header: &str, name: &str, payload: Value) -> Self {
+        let headers = [
+            (header, name),
+            (":content-type", "application/json"),
+            (":message-type", kind),
+        ];
+        Self {
+            headers: headers
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            payload,
+            damage: None,
+        }
+    }
+
+    /// The same frame, not as it should be.
+    #[must_use]
+    pub const fn damaged(mut self, damage: Damage) -> Self {
+        self.damage = Some(damage);
+        self
     }
 
     fn bytes(&self, fill: Fill<'_>) -> Bytes {
@@ -125,7 +175,18 @@ impl Frame {
         } else {
             fill.apply(&self.payload.to_string(), true).into_owned()
         };
-        encode::event_stream_frame(&self.headers, payload.as_bytes())
+        let mut frame = encode::event_stream_frame(&self.headers, payload.as_bytes());
+        match self.damage {
+            None => frame,
+            Some(Damage::Cut) => frame.split_to(frame.len() / 2),
+            Some(Damage::Checksum) => {
+                let mut bytes = frame.to_vec();
+                if let Some(last) = bytes.last_mut() {
+                    *last ^= 1;
+                }
+                bytes.into()
+            }
+        }
     }
 }
 

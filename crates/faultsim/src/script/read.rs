@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::item::Payload;
 use super::{
-    Coding, Content, Count, End, Frame, Item, Media, On, Otherwise, Pace, Repeat, Reply, Script,
-    Status, Step, When,
+    Coding, Content, Count, Damage, End, Frame, Item, Media, On, Otherwise, Pace, Repeat, Reply,
+    Script, Status, Step, When,
 };
 use crate::Error;
 use crate::door::Door;
@@ -302,6 +302,7 @@ struct TypedFrame {
     headers: Vec<(String, String)>,
     #[serde(default)]
     payload: Value,
+    damage: Option<Damage>,
     #[serde(default = "one")]
     repeat: u32,
 }
@@ -311,6 +312,7 @@ impl From<TypedFrame> for Item {
         let frame = Frame {
             headers: typed.headers,
             payload: typed.payload,
+            damage: typed.damage,
         };
         Self::from(frame)
             .after(Duration::from_millis(typed.delay_ms))
