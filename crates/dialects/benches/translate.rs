@@ -12,7 +12,7 @@ use backstop_dialects::{
     Dialect, Edits, Stamp, StreamReader, StreamWriter, inspect_answer, read_answer, read_envelope,
     splice_request, write_answer,
 };
-use backstop_stream::Framer;
+use backstop_stream::Cutter;
 use backstop_units::Tokens;
 use bytes::Bytes;
 use divan::counter::{BytesCount, ItemsCount};
@@ -22,12 +22,13 @@ fn main() {
     divan::main();
 }
 
-const DIALECTS: [Dialect; 5] = [
+const DIALECTS: [Dialect; 6] = [
     Dialect::OpenAiChat,
     Dialect::OpenAiResponses,
     Dialect::AnthropicMessages,
     Dialect::Gemini,
     Dialect::CohereV2,
+    Dialect::BedrockConverse,
 ];
 
 const STAMP: Stamp<'static> = Stamp {
@@ -116,11 +117,16 @@ fn same_dialect_answer_1_kib(bencher: Bencher<'_, '_>, dialect: &Dialect) {
         .bench(|| inspect_answer(*dialect, black_box(&body)).expect("an answer"));
 }
 
+/// What cuts a stream of `dialect` into events.
+fn cutter(dialect: Dialect) -> Cutter {
+    Cutter::new(dialect.framing(false).expect("every dialect has a stream"))
+}
+
 #[divan::bench(args = pairs())]
 fn stream_100_events(bencher: Bencher<'_, '_>, (from, to): &(Dialect, Dialect)) {
     let chunks = stream(*from);
     bencher.counter(ItemsCount::new(EVENTS)).bench(|| {
-        let mut framer = Framer::default();
+        let mut framer = cutter(*from);
         let mut reader = StreamReader::new(*from, true);
         let mut writer = StreamWriter::new(*to, &STAMP, true);
         let mut bytes = 0;
@@ -144,7 +150,7 @@ fn stream_100_events(bencher: Bencher<'_, '_>, (from, to): &(Dialect, Dialect)) 
 fn same_dialect_stream_100_events(bencher: Bencher<'_, '_>, dialect: &Dialect) {
     let chunks = stream(*dialect);
     bencher.counter(ItemsCount::new(EVENTS)).bench(|| {
-        let mut framer = Framer::default();
+        let mut framer = cutter(*dialect);
         let mut reader = StreamReader::new(*dialect, false);
         let mut bytes = 0;
         for chunk in black_box(&chunks) {

@@ -3,12 +3,13 @@
 use backstop_dialects::{Dialect, Stamp};
 
 /// Each dialect with its letter. Letters never change meaning: kept inputs begin with them.
-pub const DIALECTS: [(u8, Dialect); 5] = [
+pub const DIALECTS: [(u8, Dialect); 6] = [
     (b'c', Dialect::OpenAiChat),
     (b'r', Dialect::OpenAiResponses),
     (b'a', Dialect::AnthropicMessages),
     (b'g', Dialect::Gemini),
     (b'o', Dialect::CohereV2),
+    (b'b', Dialect::BedrockConverse),
 ];
 
 /// What the gateway fills in where a provider says nothing.

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 /// The letter of each dialect, as `tests/fuzz/fuzz_targets/dialects.rs` reads it.
-const LETTERS: [(&str, u8); 5] = [
+const LETTERS: [(&str, u8); 6] = [
     ("openai-chat", b'c'),
     ("openai-responses", b'r'),
     ("anthropic-messages", b'a'),
     ("gemini", b'g'),
     ("cohere-v2", b'o'),
+    ("bedrock-converse", b'b'),
 ];
 
 /// Writes the seeds of `target` to `folder`, and says whether there are any.
