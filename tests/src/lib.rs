@@ -28,19 +28,25 @@
 //! ```
 
 mod client;
+pub mod compat;
 mod gateway;
 mod page;
 mod patience;
 mod public;
+mod recording;
 pub mod scenario;
 pub mod soak;
 mod sources;
 mod sse;
+pub mod surface;
+mod upstream;
 
 pub use client::{Answer, Call, Live, Peer};
 pub use gateway::TestGateway;
 pub use page::Page;
 pub use patience::{soon, until};
 pub use public::public;
+pub use recording::{Recording, recordings};
 pub use sources::{CANARY, secret};
 pub use sse::{Event, events};
+pub use upstream::UpstreamDialect;

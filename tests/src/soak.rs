@@ -11,7 +11,7 @@
 mod act;
 mod breaks;
 mod caller;
-mod dice;
+pub(crate) mod dice;
 mod findings;
 mod golden;
 mod hangups;

@@ -9,6 +9,7 @@
 )]
 
 mod ci;
+mod compat;
 mod corpus;
 mod demo;
 mod drill;
@@ -37,6 +38,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Ci(ci::Args),
+    Compat(compat::Args),
     Corpus(corpus::Args),
     Demo(demo::Args),
     Drill(drill::Args),
@@ -51,6 +53,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Ci(args) => ci::run(&args),
+        Command::Compat(args) => compat::run(&args),
         Command::Corpus(args) => corpus::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Drill(args) => drill::run(&args),

@@ -124,14 +124,17 @@ pub(in crate::anthropic_messages) const fn stop_word(
 
 /// The members of a `usage` object. Clients need both counts; unknown ones read 0.
 pub(in crate::anthropic_messages) fn write_usage(usage: &Usage, out: &mut Object<'_>) {
-    let cached = usage
-        .cache_read
-        .unwrap_or_default()
-        .saturating_add(usage.cache_write.unwrap_or_default());
-    let input = usage.input.unwrap_or_default().0.saturating_sub(cached.0);
+    // Cached tokens stand beside the input here, and some servers count more of them than there are.
+    let all = usage.input.unwrap_or(Tokens(u64::MAX)).0;
+    let read = usage.cache_read.map(|read| read.0.min(all));
+    let rest = all - read.unwrap_or_default();
+    let written = usage.cache_write.map(|written| written.0.min(rest));
+    let input = usage
+        .input
+        .map_or(0, |_| rest - written.unwrap_or_default());
     out.put("input_tokens", &Tokens(input));
-    out.put_some("cache_creation_input_tokens", usage.cache_write);
-    out.put_some("cache_read_input_tokens", usage.cache_read);
+    out.put_some("cache_creation_input_tokens", written.map(Tokens));
+    out.put_some("cache_read_input_tokens", read.map(Tokens));
     out.put("output_tokens", &usage.output.unwrap_or_default());
     if let Some(reasoning) = usage.reasoning {
         out.object("output_tokens_details", |out| {

@@ -163,6 +163,13 @@ impl Writer {
             data.put("modelVersion", &self.model);
             data.put("responseId", &self.id);
         });
+        // Arguments stand here as their model wrote them. A line's end is space between the tokens of
+        // JSON, but it would cut the event's one line in two, and not every client joins them.
+        for byte in &mut data {
+            if matches!(byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
         write_event(out, None, &data);
     }
 }
