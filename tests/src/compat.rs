@@ -271,7 +271,7 @@ fn wanted(surface: Surface, upstream: Surface, said: &Said) -> Told {
     let in_words = matches!(upstream, Surface::OpenAiChat | Surface::OpenAiResponses);
     let no_word = upstream == Surface::CohereV2
         || surface == Surface::CohereV2
-        || (surface == Surface::Gemini && in_words);
+        || (matches!(surface, Surface::Gemini | Surface::BedrockConverse) && in_words);
     let counts = Counts {
         input: INPUT.0,
         output: OUTPUT.0,

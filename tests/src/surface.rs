@@ -80,11 +80,12 @@ impl Surface {
     ];
 
     /// Those that the gateway has for callers.
-    pub const SERVED: [Self; 4] = [
+    pub const SERVED: [Self; 5] = [
         Self::OpenAiChat,
         Self::OpenAiResponses,
         Self::AnthropicMessages,
         Self::Gemini,
+        Self::BedrockConverse,
     ];
 
     /// The name of its dialect.

@@ -52,7 +52,6 @@ impl UpstreamDialect {
             // OpenAI speaks both of its dialects; others are served in the first.
             Surface::OpenAiResponses => surface == Surface::OpenAiResponses,
             Surface::OpenAiChat => surface != Surface::OpenAiResponses,
-            Surface::BedrockConverse => false,
             _ => true,
         }
     }

@@ -234,7 +234,9 @@ fn same(surface: Surface, meant: &Told, got: &Told, failed: bool) -> Result<(), 
     let stop = match (surface, meant.stop) {
         // No word for it.
         (Surface::CohereV2, Some(Stop::Filter)) => Some(Stop::End),
-        (Surface::Gemini, Some(Stop::Filter)) if meant.refused => Some(Stop::End),
+        (Surface::Gemini | Surface::BedrockConverse, Some(Stop::Filter)) if meant.refused => {
+            Some(Stop::End)
+        }
         (_, stop) => stop,
     };
     if got.stop != stop && !legacy {

@@ -26,13 +26,16 @@ pub(super) fn scan(s: &mut Scanner<'_>) -> Result<Option<Usage>, Fault> {
 
 /// The members of a `usage` object. Clients read the three counts as numbers; unknown ones read 0.
 pub(super) fn write(usage: &Usage, out: &mut Object<'_>) {
-    let input = usage.input.unwrap_or_default();
-    let fresh = input.0.saturating_sub(cached(usage).0);
-    out.put("inputTokens", &fresh);
+    // Cached tokens stand beside the input here, and some servers count more of them than there are.
+    let all = usage.input.unwrap_or_else(|| cached(usage)).0;
+    let read = usage.cache_read.map(|read| read.0.min(all));
+    let rest = all - read.unwrap_or_default();
+    let written = usage.cache_write.map(|written| written.0.min(rest));
+    out.put("inputTokens", &(rest - written.unwrap_or_default()));
     out.put("outputTokens", &usage.output.unwrap_or_default());
     out.put("totalTokens", &usage.total().unwrap_or_default());
-    out.put_some("cacheReadInputTokens", usage.cache_read);
-    out.put_some("cacheWriteInputTokens", usage.cache_write);
+    out.put_some("cacheReadInputTokens", read);
+    out.put_some("cacheWriteInputTokens", written);
 }
 
 fn cached(usage: &Usage) -> Tokens {
