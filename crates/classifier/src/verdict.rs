@@ -99,6 +99,9 @@ pub enum Kind {
     LimitZero,
     /// Credential: a short-lived token ran out; renewing it may be enough.
     RenewableToken,
+    /// Credential or transient: the short-lived token that a key stands for could not be had. The
+    /// provider was not asked.
+    TokenFetch,
     /// Transient: a body ended before its framing said so.
     TruncatedBody,
     /// Transient: a stream ended before its framing said so.
@@ -128,6 +131,7 @@ impl Kind {
             Self::RequestLargerThanLimit => "request_larger_than_limit",
             Self::LimitZero => "limit_zero",
             Self::RenewableToken => "renewable_token",
+            Self::TokenFetch => "token_fetch",
             Self::TruncatedBody => "truncated_body",
             Self::IncompleteStream => "incomplete_stream",
             Self::Redirect => "redirect",
@@ -337,6 +341,22 @@ impl Verdict {
         }
     }
 
+    /// A short-lived token could not be had, so that nothing was sent. `code` is the token
+    /// endpoint's own word, where it is one of those that the standards list.
+    #[must_use]
+    pub const fn no_token(class: Class, signal: Signal, code: Option<Code>) -> Self {
+        Self {
+            class,
+            kind: Some(Kind::TokenFetch),
+            signal,
+            code,
+            status: None,
+            retry_after: None,
+            should_retry: None,
+            sent: Sent::Never,
+        }
+    }
+
     /// The class as text for the routing log, which holds categories only.
     #[must_use]
     pub const fn category(&self) -> &'static str {
@@ -348,6 +368,12 @@ impl Verdict {
     /// `caller_gone` is for logs, and a trail may leave it out.
     #[must_use]
     pub const fn fail_reason(&self) -> &'static str {
+        if let Some(Kind::TokenFetch) = self.kind {
+            return match self.class {
+                Class::Credential => "token_refused",
+                _ => "token_unavailable",
+            };
+        }
         if let Signal::Transport(transport) = self.signal {
             return match self.kind {
                 Some(Kind::IncompleteStream) => "incomplete_stream",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use backstop_units::Secret;
 
-use crate::TokenSource;
+use crate::{Grant, TokenSource};
 
 /// What a key is made of.
 #[derive(Debug, Clone)]
@@ -86,6 +86,21 @@ impl Credential {
         match self {
             Self::Aws(key) => Some(key),
             Self::Plain(_) | Self::Token(_) | Self::Caller => None,
+        }
+    }
+
+    /// The form in which it was written.
+    #[must_use]
+    pub fn form(&self) -> KeyForm {
+        match self {
+            Self::Plain(_) | Self::Caller => KeyForm::Value,
+            Self::Aws(_) => KeyForm::Aws,
+            Self::Token(source) => match source.grant() {
+                Grant::ClientCredentials { .. } => KeyForm::Entra,
+                Grant::ServiceAccount { .. } | Grant::RefreshToken { .. } => {
+                    KeyForm::ServiceAccount
+                }
+            },
         }
     }
 

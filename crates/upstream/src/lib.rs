@@ -37,6 +37,7 @@ mod lanes;
 mod options;
 mod response;
 mod sign;
+mod token;
 mod trust;
 
 pub use client::{Clocks, Exchange, Upstream};
@@ -45,6 +46,7 @@ pub use failure::Failure;
 pub use options::{Error, Options};
 pub use response::{Collected, End, Response};
 pub use sign::sign;
+pub use token::{Token, Tokens};
 
 #[cfg(test)]
 mod tests;

@@ -8,3 +8,4 @@ mod h2;
 mod peer;
 mod pool;
 mod tls;
+mod token;

@@ -57,6 +57,8 @@ headers are none. At most 32 KiB of a body are read.
 
 Kinds refine it: `context_window` may go on to a permitted model with a larger window, `content_policy` only where a
 substitution names it, `request_larger_than_limit` and `limit_zero` are not waited for, `renewable_token` is renewed once.
+`token_fetch` says that such a token could not be had: nothing was sent, and the class is `credential` where the token
+endpoint refused the proof, else `transient`.
 ";
 
 /// The whole page.

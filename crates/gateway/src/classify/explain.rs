@@ -151,6 +151,7 @@ const fn detail(kind: Kind) -> &'static str {
         Kind::RenewableToken => {
             "a short-lived token; it is renewed once before its key counts as dead"
         }
+        Kind::TokenFetch => "its short-lived token could not be had; the provider was not asked",
         Kind::Redirect => "redirects are never followed",
         Kind::EmptyAnswer => "no content at all",
         Kind::UnreadableAnswer => "not what it says it is, or not whole",
