@@ -47,6 +47,6 @@ pub use page::Page;
 pub use patience::{soon, until};
 pub use public::public;
 pub use recording::{Recording, recordings};
-pub use sources::{CANARY, secret};
+pub use sources::{CANARY, private_key, secret};
 pub use sse::{Event, events};
 pub use upstream::UpstreamDialect;

@@ -3,8 +3,11 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use backstop_faultsim::Sim;
+use rcgen::{KeyPair, PKCS_RSA_SHA256, RsaKeySize};
+use serde_json::json;
 
 /// What every test key begins with. Wherever it turns up, a secret has leaked.
 pub const CANARY: &str = "canary";
@@ -40,7 +43,50 @@ impl backstop_config::Sources for Sources {
         set.or_else(|| name.contains("_KEY").then(|| secret(name)))
     }
 
-    fn file(&self, _: &Path) -> io::Result<String> {
-        Err(io::ErrorKind::NotFound.into())
+    /// Google credentials files, whose tokens are had at the simulator `tokens`: `account-….json` of
+    /// a service account, `person-….json` of a person whose secrets are named after the file.
+    fn file(&self, path: &Path) -> io::Result<String> {
+        let name = path.file_stem().and_then(|name| name.to_str());
+        let name = name.unwrap_or_default();
+        let none = || io::Error::from(io::ErrorKind::NotFound);
+        // Without the simulator nobody is there.
+        let nobody = "http://127.0.0.1:9".to_owned();
+        let endpoint = self.variables.get("TOKENS_URL").unwrap_or(&nobody);
+        let token_uri = format!("{endpoint}/token");
+        let file = if name.starts_with("account") {
+            json!({
+                "type": "service_account",
+                "project_id": "file-project",
+                "private_key_id": "key-id",
+                "private_key": private_key(),
+                "client_email": "robot@file-project.iam.gserviceaccount.com",
+                "token_uri": token_uri,
+            })
+        } else if name.starts_with("person") {
+            json!({
+                "type": "authorized_user",
+                "client_id": "app",
+                "client_secret": secret(&format!("{name}_client_secret")),
+                "refresh_token": secret(&format!("{name}_refresh")),
+                "quota_project_id": "file-project",
+                "token_uri": token_uri,
+            })
+        } else {
+            return Err(none());
+        };
+        Ok(file.to_string())
     }
+}
+
+/// The private key of the service account, one for all tests of a process.
+///
+/// # Panics
+/// When no key can be made.
+#[must_use]
+pub fn private_key() -> &'static str {
+    static KEY: OnceLock<String> = OnceLock::new();
+    KEY.get_or_init(|| {
+        let pair = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048);
+        pair.expect("an RSA key").serialize_pem()
+    })
 }

@@ -4,7 +4,9 @@ use std::io::{self, Write};
 
 use backstop_config::Snapshot;
 use backstop_policy::Route;
+use backstop_providers::{Credential, KeyForm, Setting};
 use backstop_server::Tls;
+use backstop_units::KeyId;
 
 use crate::Source;
 use crate::environment::read;
@@ -37,16 +39,25 @@ fn describe(snapshot: &Snapshot, out: &mut impl Write) -> io::Result<()> {
     let mut providers: Vec<_> = snapshot.providers.values().collect();
     providers.sort_by_key(|provider| provider.id().clone());
     for provider in providers {
-        let mut keys: Vec<_> = provider.keys().map(|(key, _)| key.name()).collect();
+        let shown = |(key, credential): (&KeyId, &Credential)| match credential.form() {
+            KeyForm::Value => key.name().to_owned(),
+            form => format!("{} by {}", key.name(), form.field()),
+        };
+        let mut keys: Vec<_> = provider.keys().map(shown).collect();
         keys.sort_unstable();
         let keys = if keys.is_empty() {
             "no key".to_owned()
         } else {
             keys.join(", ")
         };
+        let said = Setting::ALL.iter().filter_map(|setting| {
+            let value = provider.setting(*setting)?;
+            Some(format!(", {} {value}", setting.field()))
+        });
+        let said: String = said.collect();
         writeln!(
             out,
-            "provider {}: {} at {} ({keys})",
+            "provider {}: {} at {}{said} ({keys})",
             provider.id(),
             provider.dialect(),
             provider.address().host(),

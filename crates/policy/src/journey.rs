@@ -18,6 +18,7 @@ mod evidence;
 mod hooks;
 mod leg;
 mod onward;
+mod renewal;
 mod start;
 
 use std::collections::VecDeque;
@@ -34,6 +35,7 @@ use evidence::Evidence;
 use hooks::Paused;
 use leg::{LegRun, Tie};
 use onward::Past;
+use renewal::Renewal;
 
 use crate::decision::Repeat;
 use crate::gates::{Sends, Shut, budget_gate};
@@ -88,6 +90,8 @@ pub struct Journey {
     skips: Vec<Skip>,
     /// The class that the latest channel passed over or stopped stands for.
     like: Option<Class>,
+    /// The keys whose token was renewed once.
+    renewed: Vec<KeyId>,
     /// Whether there are hooks to ask.
     hooked: bool,
     /// The hook that answered.
@@ -113,6 +117,8 @@ enum State {
     AskedBudget(Repeat),
     /// It was asked for a send in place of one whose connection was stale.
     AskedResend(Verdict),
+    /// A refused token is being renewed.
+    AskedRenew(Renewal),
     /// Waiting before a retry, holding nothing.
     Waiting { until: Moment, start: Start },
     /// An attempt is under way; nothing of it has reached the caller.
@@ -147,6 +153,8 @@ struct Attempt {
     row: usize,
     number: u32,
     paid: bool,
+    /// Its key stands for short-lived tokens.
+    renewable: bool,
 }
 
 /// A channel that was passed over.
@@ -188,6 +196,7 @@ impl Journey {
             missing_said: 0,
             skips: Vec::new(),
             like: None,
+            renewed: Vec::new(),
             hooked: false,
             answered_by: None,
             forced: None,
@@ -226,7 +235,9 @@ impl Journey {
             (State::AskedPermit(start), Event::GroupFull { until }) => {
                 self.on_group_full(now, &start, until);
             }
-            (State::AskedLease(start), Event::Leased { key }) => self.send(now, &start, key),
+            (State::AskedLease(start), Event::Leased { key, renewable }) => {
+                self.send(now, &start, key, renewable);
+            }
             (State::AskedLease(start), Event::NoKey(no_key)) => {
                 self.on_no_key(now, start, &no_key);
             }
@@ -238,6 +249,7 @@ impl Journey {
             (State::AskedResend(verdict), Event::BudgetDenied) => {
                 self.after_failure(now, &verdict);
             }
+            (State::AskedRenew(renewal), event) => self.on_renewal(now, renewal, &event),
             (State::Waiting { until, start }, Event::Woke | Event::Time) => {
                 self.on_wait(now, until, start);
             }
@@ -310,6 +322,12 @@ impl Journey {
     #[must_use]
     pub const fn in_attempt(&self) -> bool {
         matches!(self.state, State::Attempting(_) | State::Committed(_))
+    }
+
+    /// Whether a token is being renewed.
+    #[must_use]
+    pub const fn in_renewal(&self) -> bool {
+        matches!(self.state, State::AskedRenew(_))
     }
 
     /// Whether hooks are being asked.

@@ -9,6 +9,7 @@ mod hooks;
 mod kept;
 mod relay;
 mod tally;
+mod tokens;
 
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ use backstop_providers::{Credential, Provider};
 use backstop_state::{ChannelCell, ChannelParams, Minted};
 use backstop_stream::{CommitRule, Framing, HoldLimits, Relay, Window};
 use backstop_units::{KeyId, ModelName, Moment, Secret};
+use backstop_upstream::Token;
 use bytes::Bytes;
 use http::{HeaderMap, Response};
 use tokio::time::sleep_until;
@@ -91,6 +93,8 @@ pub(crate) struct Drive {
     outlet: Outlet,
     relay: Relay<Bytes>,
     kept: Vec<KeptError>,
+    /// The token that the latest attempt presented, where its key stands for some.
+    token: Option<Arc<Token>>,
     answered: Option<Answered>,
     /// Fields that this attempt's dialect could not carry and the route allows to drop.
     dropped: Vec<String>,
@@ -107,6 +111,8 @@ struct KeptError {
     key: Option<KeyId>,
     /// The caller's own token, where that was shown.
     own: Option<Secret>,
+    /// The token that was presented for it.
+    token: Option<Arc<Token>>,
     body: Bytes,
     /// The error's `type`, where a header said it.
     name: Option<String>,
@@ -123,6 +129,7 @@ impl KeptError {
                 .into_iter()
                 .flat_map(Credential::secrets)
                 .chain(&self.own)
+                .chain(self.token.as_deref().map(Token::secret))
                 .collect(),
             host: Some(provider.address().host()),
         }
@@ -151,6 +158,7 @@ impl Drive {
             outlet,
             relay,
             kept: Vec::new(),
+            token: None,
             answered: None,
             dropped: Vec::new(),
             pulse,
@@ -198,6 +206,7 @@ impl Drive {
                 } => {
                     self.attempt(attempt, &channel, key, fresh).await;
                 }
+                Action::Renew { channel, key } => self.renew(&channel, &key).await,
                 // The attempt's future has returned; what it held of the connection is gone.
                 Action::Abort => {}
                 Action::Settle { outcome, key } => self.journal.settle(now, outcome, key),
@@ -286,7 +295,8 @@ impl Drive {
             Ok(lease) => {
                 let key = lease.key().cloned();
                 self.journal.lease = Some(lease);
-                Event::Leased { key }
+                let renewable = self.is_renewable(channel, key.as_ref());
+                Event::Leased { key, renewable }
             }
             Err(no_key) => Event::NoKey(no_key),
         };

@@ -496,6 +496,12 @@ const fn code_of(verdict: &Verdict) -> &'static str {
 }
 
 fn words_of(verdict: &Verdict) -> String {
+    if verdict.kind == Some(Kind::TokenFetch) {
+        return format!(
+            "The gateway could not get an access token for the provider ({}).",
+            verdict.fail_reason()
+        );
+    }
     let what = match verdict.class {
         Class::Timeout => "did not answer in time",
         Class::Malformed => "sent an answer that breaks its own contract",

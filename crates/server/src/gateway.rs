@@ -13,7 +13,7 @@ use backstop_policy::Channel;
 use backstop_state::State;
 use backstop_telemetry::{BreakerState, Configured, Metrics, RequestEnd};
 use backstop_units::{ByteCount, ChannelId, KeyId, ModelName, Moment, ProviderId, RouteName};
-use backstop_upstream::Upstream;
+use backstop_upstream::{Tokens, Upstream};
 
 use crate::clock::{Chance, Clock};
 use crate::hook::Hook;
@@ -46,7 +46,8 @@ pub struct Parts {
 pub struct Gateway {
     snapshot: ArcSwap<Snapshot>,
     pub(crate) state: Arc<State>,
-    pub(crate) upstream: Upstream,
+    pub(crate) upstream: Arc<Upstream>,
+    pub(crate) tokens: Tokens,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) ledger: Ledger,
     pub(crate) clock: Clock,
@@ -64,10 +65,12 @@ impl Gateway {
     /// A gateway that runs `parts`, and the handle that may change its configuration.
     #[must_use]
     pub fn new(parts: Parts) -> (Arc<Self>, Reloader) {
+        let upstream = Arc::new(parts.upstream);
         let gateway = Arc::new(Self {
             snapshot: ArcSwap::new(Arc::clone(&parts.snapshot)),
             state: parts.state,
-            upstream: parts.upstream,
+            tokens: Tokens::new(Arc::clone(&upstream)),
+            upstream,
             metrics: parts.metrics,
             ledger: parts.ledger,
             clock: parts.clock,
@@ -187,6 +190,7 @@ impl Reloader {
             .flat_map(|provider| provider.keys().map(|(key, _)| key.clone()))
             .collect();
         gateway.state.retain(&channels, &keys);
+        gateway.tokens.retain(&keys);
         let sessions = snapshot.session.capacity;
         gateway.state.set_session_capacity(sessions);
         let routes = snapshot.routes.keys().cloned().collect();

@@ -91,9 +91,9 @@ async fn the_files_in_config_start() {
         }
         let text = std::fs::read_to_string(&path).expect("a text");
         // Secrets mounted as files are not there in a test.
-        let text = text.replace("file./run/secrets/openai-key-2", "env.OPENAI_KEY_2");
-        let google = r#"service_account = "file./run/secrets/google.json""#;
-        let text = text.replace(google, r#"value = "env.OPENAI_KEY_2""#);
+        let text = text
+            .replace("file./run/secrets/openai-key-2", "env.OPENAI_KEY_2")
+            .replace("file./run/secrets/google.json", "file.account-1.json");
         let gateway = TestGateway::start(&text, &[]).await;
         assert_eq!(
             gateway.get("/healthz").await.status,

@@ -34,6 +34,8 @@ mod sessions;
 mod soak;
 mod streams;
 mod surfaces;
+mod tokens;
 mod translation;
+mod vertex;
 
 mod sdk;

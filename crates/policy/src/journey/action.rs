@@ -74,6 +74,14 @@ pub enum Action {
         /// On a new connection: the one before was stale.
         fresh: bool,
     },
+    /// Have another token fetched in place of the one that was refused; answer with `Renewed` or
+    /// `RenewFailed`. Asked for at most once a key.
+    Renew {
+        /// The channel.
+        channel: Arc<Channel>,
+        /// The key whose token was refused.
+        key: KeyId,
+    },
     /// Close the attempt's connection to the provider now, and forget what is held of it.
     Abort,
     /// Tell breaker and key pool how the attempt ended.

@@ -34,6 +34,9 @@ impl Journey {
         if stale && !self.leg.resent && self.is_replayable(verdict) {
             return self.ask_resend(now, verdict);
         }
+        if let Some(key) = self.renewable(attempt, verdict) {
+            return self.ask_renewal(now, attempt, verdict, key);
+        }
         self.after_failure(now, verdict);
     }
 
@@ -59,7 +62,7 @@ impl Journey {
     }
 
     /// Gate 3.
-    fn is_replayable(&self, verdict: &Verdict) -> bool {
+    pub(super) fn is_replayable(&self, verdict: &Verdict) -> bool {
         replay_gate(verdict, self.terms.replay_safe).is_ok()
     }
 

@@ -68,7 +68,7 @@ impl Journey {
                 self.settle_nothing();
                 self.refund(&start);
             }
-            State::AskedResend(_) => self.settle_nothing(),
+            State::AskedResend(_) | State::AskedRenew(_) => self.settle_nothing(),
             State::Waiting { start, .. } | State::AskedPermit(start) => self.refund(&start),
             State::Ready | State::AskedHook(_) | State::AskedBudget(_) | State::Over => {}
         }
@@ -92,6 +92,7 @@ impl Journey {
                     | Action::AskPermit { .. }
                     | Action::Lease { .. }
                     | Action::SpendBudget { .. }
+                    | Action::Renew { .. }
                     | Action::Wait { .. }
                     | Action::Send { .. }
             )

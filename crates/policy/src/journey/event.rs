@@ -43,6 +43,8 @@ pub enum Event {
     Leased {
         /// The key's identity.
         key: Option<KeyId>,
+        /// Whether it stands for short-lived tokens, so that a refusal may be the token's alone.
+        renewable: bool,
     },
     /// No key can serve it now.
     NoKey(NoKey),
@@ -62,6 +64,10 @@ pub enum Event {
         /// The field that stood in the way.
         field: String,
     },
+    /// The key has another token than the one that was refused.
+    Renewed,
+    /// It has not: no token could be had.
+    RenewFailed(Verdict),
     /// A connection has the request.
     Connected {
         /// Whether it had served before.

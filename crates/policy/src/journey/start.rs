@@ -85,7 +85,7 @@ impl Journey {
     }
 
     /// The one place from which anything is sent. Nothing is once the time is up.
-    pub(super) fn send(&mut self, now: Moment, start: &Start, key: Option<KeyId>) {
+    pub(super) fn send(&mut self, now: Moment, start: &Start, key: Option<KeyId>, renewable: bool) {
         if now >= self.end() {
             self.settle_nothing();
             self.refund(start);
@@ -117,6 +117,7 @@ impl Journey {
             row: self.trail.len() - 1,
             number,
             paid: start.paid,
+            renewable,
         });
     }
 

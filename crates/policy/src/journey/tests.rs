@@ -8,6 +8,7 @@ mod evidence;
 mod hooks;
 mod keys;
 mod laws;
+mod renewal;
 mod replies;
 mod sessions;
 mod world;

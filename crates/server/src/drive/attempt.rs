@@ -9,7 +9,7 @@ use backstop_dialects::{Edits, Stamp, error_header, splice_request};
 use backstop_policy::{Channel, Event};
 use backstop_providers::{Call, Provider};
 use backstop_units::{ByteCount, KeyId};
-use backstop_upstream::{Clocks, End, Failure, Response, sign};
+use backstop_upstream::{Clocks, End, Failure, Response, Token, sign};
 use bytes::Bytes;
 use http::header;
 
@@ -40,6 +40,9 @@ impl Drive {
                 field: "provider".to_owned(),
             });
         };
+        if !self.has_token(&provider, key.as_ref()).await {
+            return;
+        }
         let built = self.build(attempt, channel, &provider, key.as_ref());
         let request = match built {
             Ok(request) => request,
@@ -80,6 +83,7 @@ impl Drive {
                 .request
                 .token_for(&provider)
                 .map(|own| own.secret.clone()),
+            token: self.token.clone(),
             body: Bytes::new(),
             name: None,
         };
@@ -112,6 +116,7 @@ impl Drive {
         let (from, to) = (request.dialect, request.spoken_by(provider, &channel.model));
         let model = provider.named(key, &channel.model);
         let to_sign = key.and_then(|key| provider.to_sign(key));
+        let token = self.token.as_deref().map(Token::secret);
         let body = if request.asking.is_some() {
             Bytes::new()
         } else if from == to {
@@ -136,8 +141,8 @@ impl Drive {
                 request.envelope.needs.has(Need::ManyInputs)
             },
             kept: request.asking.as_ref().map(|asking| &asking.call),
-            key: key.and_then(|key| provider.secret(key)),
-            is_token: false,
+            key: token.or_else(|| provider.secret(key?)),
+            is_token: token.is_some(),
             callers_own: request
                 .token_for(provider)
                 .map(|own| (&own.name, &own.value)),

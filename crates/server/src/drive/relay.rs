@@ -278,6 +278,7 @@ impl Drive {
             channel,
             key,
             own: kept.own.clone(),
+            token: kept.token.clone(),
             body: Bytes::from(data.into_owned()),
             name: None,
         };

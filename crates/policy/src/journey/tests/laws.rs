@@ -11,7 +11,10 @@ use super::world::{Case, Judged, Played, channel};
 use crate::session::OnRefusal;
 use crate::trail::Outcome;
 
-const REPLIES: [&str; 27] = [
+const REPLIES: [&str; 30] = [
+    "401",
+    "denied@15",
+    "down",
     "ok@40",
     "stream@90",
     "cut@70",
@@ -41,6 +44,8 @@ const REPLIES: [&str; 27] = [
     "400window",
 ];
 
+const RENEWALS: [&str; 4] = ["ok", "denied@30", "down@10", "ok@9000"];
+
 const SAYS: [&str; 8] = [
     "pass",
     "pass",
@@ -67,6 +72,8 @@ struct Wild {
     session: Option<bool>,
     leaves: Option<u64>,
     leaves_at_step: Option<usize>,
+    /// The providers whose keys stand for tokens, and what comes of renewing them.
+    renews: Option<Vec<usize>>,
     /// What hooks say before and after each provider, where there are any.
     hooks: Option<[usize; 6]>,
 }
@@ -85,10 +92,13 @@ fn wild() -> impl Strategy<Value = Wild> {
         (side(), side()),
         any::<([bool; 3], [bool; 2], [bool; 5], Option<bool>)>(),
         leave,
-        proptest::option::of(proptest::array::uniform6(0..SAYS.len())),
+        (
+            proptest::option::of(proptest::collection::vec(0..RENEWALS.len(), 0..4)),
+            proptest::option::of(proptest::array::uniform6(0..SAYS.len())),
+        ),
     )
         .prop_map(
-            |(replies, keys, bounds, sides, (open, held, flags, session), leave, hooks)| Wild {
+            |(replies, keys, bounds, sides, (open, held, flags, session), leave, others)| Wild {
                 replies,
                 keys,
                 retries: bounds.0,
@@ -102,7 +112,8 @@ fn wild() -> impl Strategy<Value = Wild> {
                 session,
                 leaves: leave.0,
                 leaves_at_step: leave.1,
-                hooks,
+                renews: others.0,
+                hooks: others.1,
             },
         )
 }
@@ -152,6 +163,10 @@ fn play(wild: &Wild) -> Played {
     }
     if let Some(leaves) = wild.leaves {
         case = case.leaves(leaves);
+    }
+    if let Some(renews) = &wild.renews {
+        let outcomes: Vec<&str> = renews.iter().map(|place| RENEWALS[*place]).collect();
+        case = case.renews("alpha beta", &outcomes.join(" "));
     }
     let stages = ["alpha", "beta", "gamma"]
         .map(|provider| ["before", "after"].map(|stage| format!("{stage} {provider}")));
@@ -211,6 +226,11 @@ proptest! {
             _ => None,
         };
         prop_assert!(told.is_none_or(|attempt| (1..=world.sends).contains(&attempt)));
+        let mut renewed = world.renewed.clone();
+        renewed.sort_unstable();
+        renewed.dedup();
+        prop_assert_eq!(renewed.len(), world.renewed.len(), "once a key");
+        prop_assert!(renewed.is_empty() || wild.renews.is_some());
         let mut blamed: Vec<&Judged> = Vec::new();
         for one in world.judged.iter().filter(|one| counts_a_5xx(one)) {
             let of = |one: &Judged| (one.row.status, one.row.code.clone());

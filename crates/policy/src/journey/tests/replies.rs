@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use backstop_classifier::{
-    Class, Clock, Evidence, Family, Kind, Sent, Transport, Verdict, classify,
+    Class, Clock, Evidence, Family, Kind, Sent, Signal, Transport, Verdict, classify,
 };
 
 use super::super::{Cause, Ending, Event};
@@ -62,6 +62,23 @@ pub(super) fn events(name: &str) -> Vec<(Duration, Event)> {
     };
     events.sort_by_key(|(at, _)| *at);
     events
+}
+
+/// What comes of renewing a token, and how long that takes.
+pub(super) fn renewal(word: &str) -> (Duration, Event) {
+    let (word, millis) = word.split_once('@').unwrap_or((word, "0"));
+    let after = Duration::from_millis(millis.parse().expect("milliseconds"));
+    let event = match word {
+        "ok" => Event::Renewed,
+        "denied" => Event::RenewFailed(no_token(Class::Credential)),
+        "down" => Event::RenewFailed(no_token(Class::Transient)),
+        other => panic!("no such renewal: {other}"),
+    };
+    (after, event)
+}
+
+const fn no_token(class: Class) -> Verdict {
+    Verdict::no_token(class, Signal::Shape, None)
 }
 
 /// When hooks are asked, and about what.
@@ -148,6 +165,8 @@ pub(super) fn verdict(name: &str) -> Verdict {
         "refused" => broken(Transport::Refused),
         "reset" => broken(Transport::ResetBeforeResponse),
         "slow" => broken(Transport::Timeout(Clock::Headers)),
+        "denied" => no_token(Class::Credential),
+        "down" => no_token(Class::Transient),
         "empty" => Verdict::malformed(Kind::EmptyAnswer, Some(200)),
         name => answered(name),
     };
@@ -166,6 +185,7 @@ fn answered(name: &str) -> Verdict {
         }
         "crash" => r#"{"error":{"message":"oops","code":"engine_crashed"}}"#,
         "" if status >= 500 => r#"{"error":{"message":"down","type":"server_error"}}"#,
+        "expired" => r#"{"error":{"message":"no","code":"token_expired"}}"#,
         "" if status == 401 => r#"{"error":{"message":"no","code":"invalid_api_key"}}"#,
         "" if status == 400 => r#"{"error":{"message":"bad","code":"invalid_value"}}"#,
         "" => "{}",

@@ -12,7 +12,7 @@ use backstop_units::{ChannelId, GroupName, KeyId, ModelName, Moment, ProviderId,
 
 use super::super::{Action, Ending, Event, FinalError, Journey, KeyFate, Terms};
 pub(super) use super::channels::channel;
-use super::replies::{asked, describe, events, say};
+use super::replies::{asked, describe, events, renewal, say};
 use crate::choice::Load;
 use crate::plan::{Ask, CallerFallback, Plan, single};
 use crate::route::{Channel, CommitChoice, Lossy, Route, RouteLimits, Substitution};
@@ -164,6 +164,15 @@ impl Case {
         self
     }
 
+    /// The keys of these providers stand for tokens, and what comes of renewing them, in order:
+    /// `ok`, `denied` (the proof is refused), `down`; `@ms` for the time it takes.
+    pub(super) fn renews(mut self, providers: &str, outcomes: &str) -> Self {
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+        self.world.renewable = words(providers);
+        self.world.renewals = words(outcomes).into();
+        self
+    }
+
     /// The caller hangs up then.
     pub(super) fn leaves(mut self, millis: u64) -> Self {
         self.world.leaves = Some(Moment::from_millis(millis));
@@ -282,6 +291,13 @@ pub(super) struct World {
     hooks: HashMap<String, String>,
     /// What the hooks were asked about.
     pub(super) heard: Vec<String>,
+    /// The providers whose keys stand for tokens.
+    renewable: Vec<String>,
+    renewals: VecDeque<String>,
+    /// Whose token is being renewed.
+    renewing: Option<(ChannelId, KeyId)>,
+    /// Whose tokens were.
+    pub(super) renewed: Vec<KeyId>,
     open: HashMap<String, Moment>,
     budget: HashMap<String, u32>,
     holds: Holds,
@@ -420,6 +436,16 @@ impl World {
                 let coming = events(&self.reply(&whom));
                 self.coming = coming.into_iter().map(|(at, e)| (now + at, e)).collect();
             }
+            Action::Renew { channel, key } => {
+                let at = now.elapsed().as_millis();
+                let whom = format!("{}:{}", channel.provider, key.name());
+                self.said.push(format!("{at} {whom} renew"));
+                let outcome = self.renewals.pop_front();
+                let (after, event) = renewal(outcome.as_deref().unwrap_or("ok"));
+                self.coming = VecDeque::from([(now + after, event)]);
+                self.renewed.push(key.clone());
+                self.renewing = Some((channel.id.clone(), key));
+            }
             Action::Abort => self.coming.clear(),
             Action::Settle { outcome, key } => {
                 self.judged.extend(journey.trail().last().map(|row| Judged {
@@ -476,7 +502,11 @@ impl World {
                 self.lease = key
                     .as_ref()
                     .map(|key| self.holds.lease(key, &channel.model, self.now));
-                Event::Leased { key }
+                let renewable = self.renewable.iter();
+                let renewable = renewable
+                    .clone()
+                    .any(|name| *name == channel.provider.as_str());
+                Event::Leased { key, renewable }
             }
             Err(no_key) => Event::NoKey(no_key),
         }
@@ -545,6 +575,13 @@ impl World {
                 self.sends -= 1;
                 self.sent.pop();
                 self.send_times.pop();
+            }
+            if matches!(event, Event::RenewFailed(_)) {
+                // An attempt that came no further than its token.
+                self.sends += 1;
+                self.send_times.push(self.now);
+                let (channel, key) = self.renewing.take().expect("a renewal was asked for");
+                self.sent.push((channel, Some(key)));
             }
             journey.on(self.now, event);
         } else if self.wait.is_some_and(|until| until <= self.now) {
