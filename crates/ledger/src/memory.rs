@@ -8,16 +8,15 @@ use crate::record::JourneyRecord;
 
 /// The latest finished journeys, up to a bound; the oldest is forgotten first.
 #[derive(Debug)]
-pub struct Ledger {
+pub(crate) struct Recent {
     capacity: usize,
     records: Mutex<VecDeque<JourneyRecord>>,
     written: AtomicU64,
 }
 
-impl Ledger {
+impl Recent {
     /// A ledger of at most `capacity` journeys; 0 keeps none.
-    #[must_use]
-    pub fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         Self {
             capacity,
             records: Mutex::new(VecDeque::with_capacity(capacity.min(1024))),
@@ -26,7 +25,7 @@ impl Ledger {
     }
 
     /// Takes a finished journey.
-    pub fn append(&self, record: JourneyRecord) {
+    pub(crate) fn append(&self, record: JourneyRecord) {
         self.written.fetch_add(1, Ordering::Relaxed);
         if self.capacity == 0 {
             return;
@@ -39,8 +38,7 @@ impl Ledger {
     }
 
     /// The latest journey with this request id. A caller may use an id more than once.
-    #[must_use]
-    pub fn find(&self, request_id: &str) -> Option<JourneyRecord> {
+    pub(crate) fn find(&self, request_id: &str) -> Option<JourneyRecord> {
         let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         records
             .iter()
@@ -50,21 +48,18 @@ impl Ledger {
     }
 
     /// The latest journeys, newest first, at most `limit`.
-    #[must_use]
-    pub fn latest(&self, limit: usize) -> Vec<JourneyRecord> {
+    pub(crate) fn latest(&self, limit: usize) -> Vec<JourneyRecord> {
         let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         records.iter().rev().take(limit).cloned().collect()
     }
 
     /// How many journeys were ever taken.
-    #[must_use]
-    pub fn written(&self) -> u64 {
+    pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
     /// How many journeys are kept.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.records
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -72,8 +67,7 @@ impl Ledger {
     }
 
     /// Whether none is kept.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }

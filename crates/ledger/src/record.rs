@@ -13,6 +13,8 @@ pub struct JourneyRecord {
     pub request_id: RequestId,
     /// Whose request it is; `None` where callers need no key.
     pub caller: Option<CallerName>,
+    /// The route it takes; `direct` where the caller named `provider/model`.
+    pub route: String,
     /// What the caller put in `model`.
     pub requested: String,
     /// The caller's dialect.
@@ -59,6 +61,7 @@ impl JourneyRecord {
         Self {
             request_id,
             caller: None,
+            route: String::new(),
             requested: requested.into(),
             dialect: "",
             operation: "generate",
