@@ -1,6 +1,7 @@
 //! From the file as typed to what it means.
 
 mod caller;
+mod ledger;
 mod provider;
 mod route;
 mod server;
@@ -69,6 +70,9 @@ impl<'a> Check<'a> {
         let tls = raw_tls.and_then(|tls| self.tls(&top.field("server").field("tls"), &tls));
         let limits = self.limits(&top.field("limits"), &raw.limits.unwrap_or_default());
         let session = self.session(&top.field("session"), &raw.session.unwrap_or_default());
+        let ledger = raw
+            .ledger
+            .and_then(|raw| self.ledger(&top.field("ledger"), &raw));
         let stations = self.providers(
             &top.field("providers"),
             raw.providers.unwrap_or_default(),
@@ -110,6 +114,7 @@ impl<'a> Check<'a> {
                 Some(RawTrail::OnRequest) | None => TrailChoice::OnRequest,
             },
             session,
+            ledger,
             patterns: stations
                 .iter()
                 .map(|(id, station)| (id.clone(), Arc::clone(&station.pattern)))

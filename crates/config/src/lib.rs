@@ -47,7 +47,8 @@ pub use diff::{Delta, Diff, diff};
 pub use fault::{Error, Fault, Faults, Problem};
 pub use read::{from_environment, load, read};
 pub use snapshot::{
-    Limits, Origin, Resolved, ServerParams, SessionParams, Snapshot, TlsFiles, TrailChoice,
+    LedgerParams, Limits, Origin, Resolved, ServerParams, SessionParams, Snapshot, TlsFiles,
+    TrailChoice,
 };
 pub use sources::Sources;
 pub use tree::{Position, Spelling};

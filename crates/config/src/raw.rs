@@ -37,6 +37,8 @@ pub(crate) struct Raw {
     pub(crate) routes: Option<BTreeMap<String, RawRouteEntry>>,
     /// Who may ask. Without any, everybody on this machine may, and nobody else.
     pub(crate) callers: Option<BTreeMap<String, RawCaller>>,
+    /// Where the evidence of requests is kept. Without it: in memory, and nothing is written.
+    pub(crate) ledger: Option<RawLedger>,
     /// What models cost, by `"provider/model"`: for budgets and the ledger.
     pub(crate) prices: Option<BTreeMap<String, RawPrice>>,
 }
@@ -111,6 +113,43 @@ pub(crate) struct RawSession {
 pub(crate) enum RawOnRefusal {
     Stay,
     Move,
+}
+
+/// `ledger`.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawLedger {
+    /// The folder, from the configuration's own where it is relative. Default: `backstop` in the
+    /// folder for states, `$STATE_DIRECTORY` (as systemd sets it), `$XDG_STATE_HOME/backstop` or
+    /// `$HOME/.local/state/backstop`. May be `env.NAME`.
+    pub(crate) path: Option<String>,
+    /// What a record survives: `"process"` (default; its process, however it ends), `"power"` (the
+    /// machine too; each send waits for the disk) or `"memory"` (nothing is written).
+    pub(crate) durability: Option<RawDurability>,
+    /// How many days journeys are kept. Default 30.
+    pub(crate) retention_days: Option<Whole>,
+    /// The most they take on disk; the oldest make room. Default `"1GiB"`.
+    pub(crate) max_bytes: Option<Size>,
+    /// While records cannot be written: `"open"` (default; requests are served, what is lost is
+    /// counted) or `"closed"` (new requests are refused).
+    pub(crate) on_failure: Option<RawOnFailure>,
+}
+
+/// `durability`.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RawDurability {
+    Process,
+    Power,
+    Memory,
+}
+
+/// `on_failure`.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RawOnFailure {
+    Open,
+    Closed,
 }
 
 /// `trail`.

@@ -37,6 +37,8 @@ pub struct Snapshot {
     pub trail: TrailChoice,
     /// What becomes of sessions.
     pub session: SessionParams,
+    /// Where the evidence of requests is kept on disk; `None`: in memory alone.
+    pub ledger: Option<LedgerParams>,
     /// The providers by name.
     pub providers: HashMap<ProviderId, Arc<Provider>>,
     /// The configured routes by name.
@@ -138,6 +140,36 @@ impl Default for Limits {
             minted_channels: 1024,
             kept_journeys: 1000,
             kept_responses: 100_000,
+        }
+    }
+}
+
+/// Where the evidence of requests is kept on disk, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerParams {
+    /// The folder.
+    pub path: PathBuf,
+    /// Whether a record is on the disk before the attempt that it announces is sent. Default: it
+    /// survives the process, not the machine.
+    pub survives_power: bool,
+    /// How long journeys are kept. Default 30 days.
+    pub retention: Duration,
+    /// The most they take on disk. Default 1 GiB.
+    pub max_bytes: ByteCount,
+    /// Whether new requests are refused while records cannot be written. Default: they are served.
+    pub closed_on_failure: bool,
+}
+
+impl LedgerParams {
+    /// A ledger in this folder, everything else by default.
+    #[must_use]
+    pub const fn at(path: PathBuf) -> Self {
+        Self {
+            path,
+            survives_power: false,
+            retention: Duration::from_secs(30 * 24 * 60 * 60),
+            max_bytes: ByteCount::mib(1024),
+            closed_on_failure: false,
         }
     }
 }

@@ -49,6 +49,11 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// A path as it is meant: one that is relative starts at the configuration's folder.
+    pub(crate) fn beside(&self, path: &Path) -> PathBuf {
+        self.folder.join(path)
+    }
+
     /// The value of an environment variable, when it is set to something.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let value = self.sources.env(name)?;

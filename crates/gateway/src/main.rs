@@ -8,6 +8,7 @@ mod compose;
 mod environment;
 mod explain;
 mod keys;
+mod ledger;
 mod reload;
 mod serve;
 
@@ -37,6 +38,10 @@ enum Command {
     Explain(explain::Args),
     /// Make keys for callers
     Keys(keys::Args),
+    /// Show one request as a timeline: whom it asked, what came back, how it ended
+    Trail(ledger::trail::Args),
+    /// List requests, the latest first
+    Journeys(ledger::journeys::Args),
 }
 
 /// Which configuration to read.
@@ -55,6 +60,8 @@ Examples:
   curl -si ... | backstop classify              what is this failure, and what would follow?
   backstop explain --route fast                 whom would it ask, and why not the others?
   backstop keys new team-search                 a caller's key, and its lines for the file
+  backstop journeys --since 1h --class quota    which requests met a spent quota?
+  backstop trail REQUEST-ID                     what happened to this one?
   backstop serve --config backstop.toml         a changed file, or SIGHUP, is taken over while running
 
 Then point a client at it:
@@ -70,6 +77,8 @@ fn main() -> ExitCode {
         Command::Classify(args) => classify::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Keys(args) => keys::run(&args),
+        Command::Trail(args) => ledger::trail::run(&args),
+        Command::Journeys(args) => ledger::journeys::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -79,7 +88,8 @@ fn main() -> ExitCode {
             let refused = error.is::<backstop_config::Error>()
                 || error.is::<backstop_server::TlsError>()
                 || error.is::<classify::Unusable>()
-                || error.is::<explain::Error>();
+                || error.is::<explain::Error>()
+                || error.is::<ledger::Error>();
             eprintln!("backstop: {error:#}");
             ExitCode::from(if refused { 2 } else { 1 })
         }

@@ -100,6 +100,9 @@ fn take_over(reloader: &Reloader, file: Option<&Path>, tls: Option<&Tls>, why: N
                     "the address to listen on changes with a restart only"
                 );
             }
+            if next.ledger != current.ledger {
+                tracing::warn!("the ledger changes with a restart only");
+            }
             match (tls, &next.tls) {
                 (Some(tls), Some(files)) => {
                     let shown = tls.show(&files.certificate, files.private_key.expose());

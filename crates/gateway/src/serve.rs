@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use anyhow::Context;
 use backstop_config::Origin;
@@ -65,12 +66,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         None => None,
         Some(files) => Some(Tls::new(&files.certificate, files.private_key.expose())?),
     };
+    let kept_at = snapshot.ledger.as_ref().map(|ledger| ledger.path.clone());
     let (gateway, reloader) = compose(snapshot)?;
+    let ledger = Arc::clone(&gateway);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(async {
+    let served = runtime.block_on(async {
         let listener = TcpListener::bind(listen)
             .await
             .with_context(|| format!("cannot listen on {listen}"))?;
@@ -86,6 +89,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
                 "no callers are configured: anyone on this machine may ask, nobody else"
             );
         }
+        match &kept_at {
+            Some(path) => tracing::info!(path = %path.display(), "requests are kept in the ledger"),
+            None => tracing::info!("requests are kept in memory; [ledger] would keep them on disk"),
+        }
         let stop = stop_signal()?;
         tokio::select! {
             served = serve_over(listener, tls.clone(), gateway, limits, stop) => {
@@ -94,7 +101,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             // It only ends when it cannot start.
             followed = reload::follow(reloader, file, tls.clone()) => followed,
         }
-    })
+    });
+    // Requests that were broken off have written down their end by now.
+    drop(runtime);
+    ledger.ledger().close();
+    served
 }
 
 /// Ready at SIGTERM or Ctrl-C. A second one ends the process at once.

@@ -178,7 +178,10 @@ impl Drive {
                 return Some(self.answer_stuck());
             };
             match action {
-                Action::RunHook { stage, channel } => self.run_hooks(stage, &channel).await,
+                Action::RunHook { stage, channel } => {
+                    self.journal.pause();
+                    self.run_hooks(stage, &channel).await;
+                }
                 Action::AskPermit {
                     channel,
                     force,
@@ -196,7 +199,10 @@ impl Drive {
                 }
                 Action::SpendBudget { channel } => self.spend_budget(now, &channel),
                 Action::RefundBudget { channel } => self.journal.gateway.refund_budget(&channel),
-                Action::Wait { until } => self.wait(until).await,
+                Action::Wait { until } => {
+                    self.journal.pause();
+                    self.wait(until).await;
+                }
                 Action::Send {
                     attempt,
                     channel,

@@ -38,6 +38,8 @@ pub(crate) enum Refused {
     Encoded,
     #[error("the gateway holds as many request bytes as it may; try again shortly")]
     Overloaded,
+    #[error("the gateway cannot write its ledger, and serves nothing that is not in it")]
+    Unrecorded,
     #[error("{0}")]
     Body(BadRequest),
     #[error("the header {name} is not understood; accepted: {accepted}")]
@@ -95,7 +97,7 @@ impl Refused {
                 | Denied::Money { .. } => 429,
                 _ => 403,
             },
-            Self::Overloaded => 503,
+            Self::Overloaded | Self::Unrecorded => 503,
             Self::BodyCut
             | Self::Body(_)
             | Self::BadHeader { .. }
@@ -113,6 +115,7 @@ impl Refused {
             Self::BodyStalled => "body_timed_out",
             Self::Encoded => "unsupported_encoding",
             Self::Overloaded => "gateway_overloaded",
+            Self::Unrecorded => "ledger_unavailable",
             Self::Body(bad) => bad.code,
             Self::BadHeader { .. } => "invalid_header",
             Self::UnknownModel { .. } => "model_not_found",
@@ -190,7 +193,7 @@ impl From<Refused> for Told {
                 ),
                 ..told
             },
-            Refused::Overloaded => Self {
+            Refused::Overloaded | Refused::Unrecorded => Self {
                 retry_after: Some(Duration::from_secs(1)),
                 ..told
             },
@@ -580,6 +583,7 @@ mod tests {
                 "model_not_found",
             ),
             (Refused::Overloaded, 503, "gateway_overloaded"),
+            (Refused::Unrecorded, 503, "ledger_unavailable"),
         ] {
             let answer =
                 Told::from(refused).answer(Dialect::OpenAiChat, &RequestId::new("r"), None);

@@ -11,7 +11,7 @@ use backstop_dialects::{Dialect, Operation};
 use backstop_ledger::Ledger;
 use backstop_policy::Channel;
 use backstop_state::State;
-use backstop_telemetry::{BreakerState, Configured, Metrics, RequestEnd};
+use backstop_telemetry::{BreakerState, Configured, LedgerFacts, Metrics, RequestEnd};
 use backstop_units::{ByteCount, ChannelId, KeyId, ModelName, Moment, ProviderId, RouteName};
 use backstop_upstream::{Tokens, Upstream};
 
@@ -129,7 +129,17 @@ impl Gateway {
             (row.key.provider(), row.key.name(), model)
         }));
         self.metrics
-            .ledger_rows(self.ledger.written(), self.ledger.len() as u64);
+            .ledger_journeys(self.ledger.written(), self.ledger.len() as u64);
+        if let Some(facts) = self.ledger.facts() {
+            self.metrics.ledger(&LedgerFacts {
+                written: facts.written,
+                dropped: facts.dropped,
+                indexed: facts.indexed,
+                lag: ByteCount(facts.lag_bytes),
+                size: ByteCount(facts.size_bytes),
+                failing: facts.failing,
+            });
+        }
     }
 
     /// Finished journeys.

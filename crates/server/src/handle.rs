@@ -234,6 +234,7 @@ where
         caller_retry: asked.caller_retry,
         started: accepted,
         config_version: snapshot.version,
+        route: name.clone(),
         ..JourneyRecord::begun(id.clone(), envelope.model.clone())
     };
     let excluded = reasons(&plan);
@@ -241,7 +242,9 @@ where
     if !gateway.hooks.is_empty() {
         journey = journey.with_hooks();
     }
-    let mut journal = Journal::open(Arc::clone(gateway), journey, record, name);
+    let shared = (Arc::clone(gateway), Arc::clone(&snapshot));
+    let mut journal = Journal::open(shared.0, shared.1, journey, record, name)
+        .map_err(|_| Refused::Unrecorded)?;
     journal.session.clone_from(&asked.session);
     journal.admitted = admitted;
     let outlet = Outlet::default();

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use backstop_breaker::Outcome as Health;
 use backstop_classifier::Class;
-use backstop_ledger::{JourneyRecord, Served};
+use backstop_config::Snapshot;
+use backstop_ledger::{JourneyRecord, Position, Served, Trace, Unrecorded};
 use backstop_policy::{
     Action, AttemptAction, AttemptRow, Binding, Ending, Event, Journey, KeyFate, Level, Sentence,
 };
 use backstop_state::{Answering, LeaseGuard, PermitGuard};
 use backstop_telemetry::{AttemptEnd, InFlight, RequestEnd, routing};
-use backstop_units::{KeyId, Moment};
+use backstop_units::{KeyId, MicroUsd, Moment};
 
 use crate::caller::Admitted;
 use crate::gateway::Gateway;
@@ -32,17 +33,24 @@ pub(crate) struct Journal {
     /// The caller's place among its limits.
     pub(crate) admitted: Option<Admitted>,
     in_flight: Option<InFlight>,
+    /// What it costs is said there.
+    snapshot: Arc<Snapshot>,
+    /// How much of it is written down.
+    trace: Trace,
 }
 
 impl Journal {
+    /// Opens it, and writes down that the journey begins.
     pub(crate) fn open(
         gateway: Arc<Gateway>,
+        snapshot: Arc<Snapshot>,
         journey: Journey,
         record: JourneyRecord,
         route: String,
-    ) -> Self {
+    ) -> Result<Self, Unrecorded> {
+        let trace = gateway.ledger.begin(&record, gateway.clock.wall())?;
         let in_flight = Some(gateway.metrics.request_started());
-        Self {
+        Ok(Self {
             gateway,
             journey,
             record,
@@ -53,7 +61,25 @@ impl Journal {
             session: None,
             admitted: None,
             in_flight,
-        }
+            snapshot,
+            trace,
+        })
+    }
+
+    /// Writes down that the attempt at hand is about to be sent, speaking `dialect`.
+    pub(crate) fn sending(&mut self, dialect: &'static str) -> Position {
+        let rows = self.journey.trail();
+        let price = |row: &AttemptRow| cost(&self.snapshot, row);
+        let ledger = &self.gateway.ledger;
+        ledger.sending(&mut self.trace, &self.record, rows, dialect, &price)
+    }
+
+    /// Writes down how the attempts so far ended: there is a pause before what comes next.
+    pub(crate) fn pause(&mut self) {
+        let rows = self.journey.trail();
+        let price = |row: &AttemptRow| cost(&self.snapshot, row);
+        let ledger = &self.gateway.ledger;
+        ledger.settled(&mut self.trace, &self.record, rows, &price);
     }
 
     /// Tells breaker and key pool how the attempt ended.
@@ -183,8 +209,18 @@ impl Journal {
             "journey ended"
         );
         let empty = JourneyRecord::begun(record.request_id.clone(), "");
-        self.gateway.ledger.append(std::mem::replace(record, empty));
+        let record = std::mem::replace(record, empty);
+        let price = |row: &AttemptRow| cost(&self.snapshot, row);
+        let trace = std::mem::take(&mut self.trace);
+        self.gateway.ledger.end(trace, record, &price);
     }
+}
+
+/// What an attempt cost, where its model has a price and its usage is known.
+fn cost(snapshot: &Snapshot, row: &AttemptRow) -> Option<MicroUsd> {
+    let usage = row.usage.as_ref().filter(|_| !snapshot.prices.is_empty())?;
+    let label = format!("{}/{}", row.provider, row.model);
+    snapshot.prices.get(&label)?.cost(usage)
 }
 
 /// One row of the trail, for those who follow the log rather than the ledger.

@@ -27,6 +27,7 @@ mod routing;
 
 pub use logs::{Error, Format, Options, init_logs};
 pub use metrics::{
-    AttemptEnd, BreakerState, Channel, Configured, InFlight, Metrics, OTHER, RequestEnd,
+    AttemptEnd, BreakerState, Channel, Configured, InFlight, LedgerFacts, Metrics, OTHER,
+    RequestEnd,
 };
 pub use routing::{Level, routing};

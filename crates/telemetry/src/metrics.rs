@@ -44,7 +44,28 @@ pub struct Metrics {
     config_version: IntGauge,
     reloads: IntCounterVec,
     ledger_held: IntGauge,
-    ledger_written: IntCounter,
+    ledger_journeys: IntCounter,
+    ledger_records: IntCounterVec,
+    ledger_lag: IntGauge,
+    ledger_size: IntGauge,
+    ledger_failing: IntGauge,
+}
+
+/// What a ledger on disk did since the start, and holds.
+#[derive(Debug, Clone, Copy)]
+pub struct LedgerFacts {
+    /// Records that reached a segment.
+    pub written: u64,
+    /// Records that were lost.
+    pub dropped: u64,
+    /// Records that reached the database, those that an earlier process left too.
+    pub indexed: u64,
+    /// In segments and not in the database yet.
+    pub lag: ByteCount,
+    /// On disk.
+    pub size: ByteCount,
+    /// Whether records cannot be written now.
+    pub failing: bool,
 }
 
 /// The names that may become labels.
@@ -232,11 +253,32 @@ impl Metrics {
                 "Configurations read, by whether they were taken or refused.",
                 &["result"],
             ),
-            ledger_held: page.gauge("backstop_ledger_rows", "Attempt rows the ledger holds."),
-            ledger_written: page.add(IntCounter::new(
-                "backstop_ledger_rows_written_total",
-                "Attempt rows written to the ledger since the start.",
+            ledger_held: page.gauge(
+                "backstop_ledger_recent_journeys",
+                "Journeys the ledger holds in memory.",
+            ),
+            ledger_journeys: page.add(IntCounter::new(
+                "backstop_ledger_journeys_total",
+                "Journeys the ledger took since the start.",
             )),
+            ledger_records: page.counters(
+                "backstop_ledger_records_total",
+                "Records of a ledger on disk: written to a segment, dropped because that was not \
+                 possible, indexed into the database.",
+                &["result"],
+            ),
+            ledger_lag: page.gauge(
+                "backstop_ledger_lag_bytes",
+                "What of the ledger is not in its database yet, in bytes.",
+            ),
+            ledger_size: page.gauge(
+                "backstop_ledger_size_bytes",
+                "What the ledger takes on disk, in bytes.",
+            ),
+            ledger_failing: page.gauge(
+                "backstop_ledger_failing",
+                "1 while the ledger cannot be written, 0 otherwise.",
+            ),
             names: RwLock::default(),
             registry: page.0,
         };
@@ -379,10 +421,24 @@ impl Metrics {
         self.buffered.set(count(bytes.0));
     }
 
-    /// The ledger wrote `written` rows and holds `held` now.
-    pub fn ledger_rows(&self, written: u64, held: u64) {
-        self.ledger_written.inc_by(written);
+    /// The ledger took `taken` journeys since the start, and holds `held` in memory now.
+    pub fn ledger_journeys(&self, taken: u64, held: u64) {
+        raise(&self.ledger_journeys, taken);
         self.ledger_held.set(count(held));
+    }
+
+    /// What the ledger did on disk.
+    pub fn ledger(&self, facts: &LedgerFacts) {
+        for (result, number) in [
+            ("written", facts.written),
+            ("dropped", facts.dropped),
+            ("indexed", facts.indexed),
+        ] {
+            raise(&self.ledger_records.with_label_values(&[result]), number);
+        }
+        self.ledger_lag.set(count(facts.lag.0));
+        self.ledger_size.set(count(facts.size.0));
+        self.ledger_failing.set(i64::from(facts.failing));
     }
 
     /// The page, in Prometheus' text format (`text/plain; version=0.0.4`).
@@ -413,6 +469,11 @@ const ATTEMPTS: [f64; 10] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 24.0]
 /// client's inference, carried on from their 82 s to 11 minutes, since long answers live that long.
 fn duration_buckets() -> Vec<f64> {
     exponential_buckets(0.01, 2.0, 17).expect("start, factor and count are positive")
+}
+
+/// Brings a counter up to what somebody else counted.
+fn raise(counter: &IntCounter, to: u64) {
+    counter.inc_by(to.saturating_sub(counter.get()));
 }
 
 /// Metrics go through integers of the machine's sign; a count above the largest stays there.

@@ -53,6 +53,16 @@ impl Drive {
             headers: channel.clocks.headers,
         };
         let gateway = Arc::clone(&self.journal.gateway);
+        // On record before its first byte leaves.
+        let spoken = self.request.spoken_by(&provider, &channel.model).as_str();
+        let position = self.journal.sending(spoken);
+        if self
+            .within(gateway.ledger.secured(position))
+            .await
+            .is_none()
+        {
+            return;
+        }
         let opened = async {
             if fresh {
                 gateway.upstream.open_fresh(request, &clocks).await

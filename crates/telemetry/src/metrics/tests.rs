@@ -75,7 +75,18 @@ fn each_fact_is_a_line_of_the_page() {
     metrics.admission_refused("route_not_allowed");
     metrics.config_taken(4);
     metrics.buffered(ByteCount::kib(2));
-    metrics.ledger_rows(3, 2);
+    // What others count is told again at each scrape.
+    for _ in 0..2 {
+        metrics.ledger_journeys(3, 2);
+        metrics.ledger(&LedgerFacts {
+            written: 9,
+            dropped: 1,
+            indexed: 8,
+            lag: ByteCount(512),
+            size: ByteCount::kib(4),
+            failing: true,
+        });
+    }
     for line in [
         r#"backstop_requests_total{dialect="openai-chat",operation="generate",outcome="success_after_fallback",route="fast"} 1"#,
         r#"backstop_attempts_total{action="fallback",class="success",model="gpt-4o",provider="openai"} 1"#,
@@ -98,8 +109,14 @@ fn each_fact_is_a_line_of_the_page() {
         r#"backstop_config_reloads_total{result="taken"} 1"#,
         r#"backstop_config_reloads_total{result="refused"} 0"#,
         "backstop_buffered_bytes 2048",
-        "backstop_ledger_rows 2",
-        "backstop_ledger_rows_written_total 3",
+        "backstop_ledger_recent_journeys 2",
+        "backstop_ledger_journeys_total 3",
+        r#"backstop_ledger_records_total{result="written"} 9"#,
+        r#"backstop_ledger_records_total{result="dropped"} 1"#,
+        r#"backstop_ledger_records_total{result="indexed"} 8"#,
+        "backstop_ledger_lag_bytes 512",
+        "backstop_ledger_size_bytes 4096",
+        "backstop_ledger_failing 1",
     ] {
         assert!(has(&metrics, line), "{line}\n{}", metrics.render());
     }
