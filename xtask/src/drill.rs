@@ -4,6 +4,7 @@
 //! compares what was counted with what is promised. Counts are promises, latencies information:
 //! the machine may be busy with other things.
 
+mod kill;
 mod load;
 mod outage;
 mod watch;
@@ -20,6 +21,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Drill {
+    Kill(kill::Args),
     Outage(outage::Args),
 }
 
@@ -30,6 +32,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .build()?;
     runtime.block_on(async {
         match &args.drill {
+            Drill::Kill(args) => kill::run(args).await,
             Drill::Outage(args) => outage::run(args).await,
         }
     })

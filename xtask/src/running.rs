@@ -104,6 +104,14 @@ impl Running {
             .context("the gateway's log ended")
     }
 
+    /// Ends it without a word.
+    pub(crate) async fn kill(mut self) -> Result<()> {
+        self.child
+            .kill()
+            .await
+            .context("the gateway cannot be killed")
+    }
+
     /// Asks it to stop, and waits until it has.
     pub(crate) async fn stop(mut self) -> Result<()> {
         let id = self.child.id().context("the gateway is gone")?.to_string();

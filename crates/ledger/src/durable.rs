@@ -18,7 +18,7 @@ use crate::indexer::{Indexer, wall_ms};
 use crate::ledger::Facts;
 use crate::settings::{Durability, Settings};
 use crate::storage::{Folder, Storage};
-use crate::writer::Writer;
+use crate::writer::{Bounds, Writer};
 
 /// The database.
 pub(crate) const DATABASE: &str = "ledger.sqlite3";
@@ -52,14 +52,14 @@ struct Syncing {
 impl Durable {
     pub(crate) fn open(settings: Settings) -> Result<Self, Error> {
         let storage = Arc::new(Folder::open(&settings.path)?);
-        Self::with(settings, storage, None)
+        Self::with(settings, storage, Bounds::default())
     }
 
     /// A ledger whose segments lie in `storage`.
     pub(crate) fn with(
         settings: Settings,
         storage: Arc<dyn Storage>,
-        segment_bytes: Option<u64>,
+        bounds: Bounds,
     ) -> Result<Self, Error> {
         let path = &settings.path;
         let lock = OpenOptions::new()
@@ -81,12 +81,7 @@ impl Durable {
         let last_name = names.filter_map(|name| name.parse::<u64>().ok()).max();
         let now = u64::try_from(now).unwrap_or(0);
         let first_name = last_name.map_or(now, |last| now.max(last + 1));
-        let writer = Writer::open(
-            Arc::clone(&storage),
-            first_name,
-            survives_power,
-            segment_bytes,
-        )?;
+        let writer = Writer::open(Arc::clone(&storage), first_name, survives_power, bounds)?;
         let writer = Arc::new(writer);
 
         let stop = Arc::new(AtomicBool::new(false));
@@ -197,3 +192,6 @@ pub(crate) fn is_written(path: &Path) -> bool {
     let lock: PathBuf = path.join(LOCK);
     File::open(lock).is_ok_and(|lock| lock.try_lock_shared().is_err())
 }
+
+#[cfg(test)]
+mod tests;

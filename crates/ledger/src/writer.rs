@@ -15,16 +15,29 @@ use parking_lot::Mutex;
 
 use crate::storage::{Segment, Storage};
 
-/// The segment's size from which on the next one is begun.
-const SEGMENT: u64 = 4 * 1024 * 1024;
+/// How much is written to one file, and how much is kept while none takes it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// The segment's size from which on the next one is begun, bytes.
+    pub(crate) segment: u64,
+    /// Bytes of records that are kept while the disk takes none.
+    pub(crate) backlog: usize,
+}
+
+impl Default for Bounds {
+    /// 4 MiB each: some thousand requests.
+    fn default() -> Self {
+        Self {
+            segment: 4 * 1024 * 1024,
+            backlog: 4 * 1024 * 1024,
+        }
+    }
+}
 
 /// How long a request waits for a write of another one. A write into the page cache takes
 /// microseconds; one that takes longer meets a disk that is stuck, and is not waited for again until
 /// it is through.
-const PATIENCE: Duration = Duration::from_millis(5);
-
-/// Bytes of records that are kept while the disk takes none: some thousand requests.
-const BACKLOG: usize = 4 * 1024 * 1024;
+pub(crate) const PATIENCE: Duration = Duration::from_millis(5);
 
 /// After a failed write: how long until the next try.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -64,7 +77,7 @@ pub(crate) struct Writer {
     failing: AtomicBool,
     /// Somebody waits for a disk that is stuck.
     stuck: AtomicBool,
-    segment_bytes: u64,
+    bounds: Bounds,
     pub(crate) counts: Counts,
 }
 
@@ -109,7 +122,7 @@ impl Writer {
         storage: Arc<dyn Storage>,
         first_name: u64,
         keep_unsynced: bool,
-        segment_bytes: Option<u64>,
+        bounds: Bounds,
     ) -> io::Result<Self> {
         let mut current = Current {
             segment: None,
@@ -126,7 +139,7 @@ impl Writer {
             trouble: Mutex::default(),
             failing: AtomicBool::new(false),
             stuck: AtomicBool::new(false),
-            segment_bytes: segment_bytes.unwrap_or(SEGMENT),
+            bounds,
             counts: Counts::default(),
         })
     }
@@ -227,7 +240,7 @@ impl Writer {
         let full = current
             .segment
             .as_ref()
-            .is_none_or(|open| open.torn || open.length >= self.segment_bytes);
+            .is_none_or(|open| open.torn || open.length >= self.bounds.segment);
         if full {
             current.rotate(&*self.storage)?;
         }
@@ -275,7 +288,7 @@ impl Writer {
             return;
         }
         let mut backlog = self.backlog.lock();
-        if backlog.bytes + batch.bytes.len() > BACKLOG {
+        if backlog.bytes + batch.bytes.len() > self.bounds.backlog {
             self.counts
                 .dropped
                 .fetch_add(batch.records, Ordering::Relaxed);

@@ -48,11 +48,16 @@ pub(crate) struct Report {
 
 impl Load {
     pub(crate) fn new(address: &str, model: &'static str, rate: u32) -> Arc<Self> {
+        Self::from(address, model, rate, 0)
+    }
+
+    /// As [`new`](Self::new), counting from `first`.
+    pub(crate) fn from(address: &str, model: &'static str, rate: u32, first: u64) -> Arc<Self> {
         Arc::new(Self {
             address: address.to_owned(),
             model,
             rate,
-            sent: AtomicU64::new(0),
+            sent: AtomicU64::new(first),
             idle: Mutex::default(),
         })
     }
