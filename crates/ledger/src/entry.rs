@@ -40,6 +40,8 @@ pub(crate) struct JourneyEntry<'a> {
     pub(crate) route: Text<'a>,
     pub(crate) model_requested: Text<'a>,
     pub(crate) dialect: Text<'a>,
+    /// What was asked for, such as `generate` or `embed`.
+    pub(crate) operation: Text<'a>,
     pub(crate) stream: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) caller_retry: Option<u32>,
@@ -75,6 +77,7 @@ impl<'a> JourneyEntry<'a> {
             route: cut(&record.route),
             model_requested: cut(&record.requested),
             dialect: record.dialect.into(),
+            operation: record.operation.into(),
             stream: record.streaming,
             caller_retry: record.caller_retry,
             started_ms,

@@ -9,6 +9,7 @@ use backstop_dialects::{
     BadRequest, CallerError, Dialect, add_member, error_body, error_header, error_name, error_type,
     read_error,
 };
+use backstop_ledger::Unrecorded;
 use backstop_policy::{Cause, FinalError};
 use backstop_units::{ByteCount, RequestId};
 use bytes::Bytes;
@@ -69,6 +70,12 @@ pub(crate) enum Refused {
 impl From<Denied> for Refused {
     fn from(denied: Denied) -> Self {
         Self::Denied(denied)
+    }
+}
+
+impl From<Unrecorded> for Refused {
+    fn from(_: Unrecorded) -> Self {
+        Self::Unrecorded
     }
 }
 

@@ -242,9 +242,7 @@ where
     if !gateway.hooks.is_empty() {
         journey = journey.with_hooks();
     }
-    let shared = (Arc::clone(gateway), Arc::clone(&snapshot));
-    let mut journal = Journal::open(shared.0, shared.1, journey, record, name)
-        .map_err(|_| Refused::Unrecorded)?;
+    let mut journal = Journal::open(gateway, &snapshot, journey, record, name)?;
     journal.session.clone_from(&asked.session);
     journal.admitted = admitted;
     let outlet = Outlet::default();

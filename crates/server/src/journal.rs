@@ -42,8 +42,8 @@ pub(crate) struct Journal {
 impl Journal {
     /// Opens it, and writes down that the journey begins.
     pub(crate) fn open(
-        gateway: Arc<Gateway>,
-        snapshot: Arc<Snapshot>,
+        gateway: &Arc<Gateway>,
+        snapshot: &Arc<Snapshot>,
         journey: Journey,
         record: JourneyRecord,
         route: String,
@@ -51,7 +51,7 @@ impl Journal {
         let trace = gateway.ledger.begin(&record, gateway.clock.wall())?;
         let in_flight = Some(gateway.metrics.request_started());
         Ok(Self {
-            gateway,
+            gateway: Arc::clone(gateway),
             journey,
             record,
             route,
@@ -61,7 +61,7 @@ impl Journal {
             session: None,
             admitted: None,
             in_flight,
-            snapshot,
+            snapshot: Arc::clone(snapshot),
             trace,
         })
     }

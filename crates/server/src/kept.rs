@@ -222,13 +222,14 @@ where
         caller_retry: asked.caller_retry,
         started: accepted,
         config_version: snapshot.version,
+        route: "direct".to_owned(),
         ..JourneyRecord::begun(request_id.clone(), label.clone())
     };
     let mut journey = Journey::new(plan, terms);
     if !gateway.hooks.is_empty() {
         journey = journey.with_hooks();
     }
-    let mut journal = Journal::open(Arc::clone(gateway), journey, record, "direct".to_owned());
+    let mut journal = Journal::open(gateway, &snapshot, journey, record, "direct".to_owned())?;
     journal.admitted = admitted;
     let outlet = Outlet::default();
     let request = drive::Request {

@@ -48,6 +48,8 @@ read_back! {
         model_requested: String,
         /// The caller's dialect.
         dialect: String,
+        /// What was asked for, such as `generate` or `embed`.
+        operation: String,
         /// Whether a stream was asked for.
         stream: bool,
         /// Which repetition the caller's SDK said this was.

@@ -197,7 +197,8 @@ fn put_journey(transaction: &Transaction<'_>, entry: &JourneyEntry<'_>) -> Resul
             ":route": entry.route,
             ":model_requested": entry.model_requested,
             ":dialect": entry.dialect,
-            ":stream": entry.stream,
+            ":operation": entry.operation,
+        ":stream": entry.stream,
             ":caller_retry": entry.caller_retry,
             ":started_ms": entry.started_ms,
             ":config_version": signed(entry.config_version),
@@ -213,11 +214,11 @@ fn put_journey(transaction: &Transaction<'_>, entry: &JourneyEntry<'_>) -> Resul
 }
 
 const PUT_JOURNEY: &str = "\
-INSERT INTO journeys (id, request_id, caller, route, model_requested, dialect, stream, caller_retry,
-    started_ms, config_version, terminal_reason, status, provider, model_served, action, total_ms,
+INSERT INTO journeys (id, request_id, caller, route, model_requested, dialect, operation, stream,
+    caller_retry, started_ms, config_version, terminal_reason, status, provider, model_served, action, total_ms,
     delivered_events)
-VALUES (:id, :request_id, :caller, :route, :model_requested, :dialect, :stream, :caller_retry,
-    :started_ms, :config_version, :terminal_reason, :status, :provider, :model_served, :action,
+VALUES (:id, :request_id, :caller, :route, :model_requested, :dialect, :operation, :stream,
+    :caller_retry, :started_ms, :config_version, :terminal_reason, :status, :provider, :model_served, :action,
     :total_ms, :delivered_events)
 ON CONFLICT (id) DO UPDATE SET
     terminal_reason = coalesce(excluded.terminal_reason, terminal_reason),

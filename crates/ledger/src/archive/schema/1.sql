@@ -5,6 +5,7 @@ CREATE TABLE journeys (
     route TEXT NOT NULL,               -- 'direct' where the caller named provider/model
     model_requested TEXT NOT NULL,
     dialect TEXT NOT NULL,             -- the caller's
+    operation TEXT NOT NULL,           -- what was asked for
     stream INTEGER NOT NULL,
     caller_retry INTEGER,              -- x-stainless-retry-count
     started_ms INTEGER NOT NULL,       -- wall time, since 1970
