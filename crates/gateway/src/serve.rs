@@ -80,6 +80,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let address = listener
             .local_addr()
             .context("the listener has no address")?;
+        // Before anyone knows that we are there: whoever reads the line may stop us at once.
+        let stop = stop_signal()?;
         // The first line on standard output, for people and for programs that start us.
         let scheme = if tls.is_some() { "https" } else { "http" };
         writeln!(io::stdout(), "listening on {scheme}://{address}")?;
@@ -93,7 +95,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             Some(path) => tracing::info!(path = %path.display(), "requests are kept in the ledger"),
             None => tracing::info!("requests are kept in memory; [ledger] would keep them on disk"),
         }
-        let stop = stop_signal()?;
         tokio::select! {
             served = serve_over(listener, tls.clone(), gateway, limits, stop) => {
                 served.context("the listener failed")
