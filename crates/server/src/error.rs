@@ -6,8 +6,7 @@ use std::time::Duration;
 use backstop_admission::Denied;
 use backstop_classifier::{Class, Kind, Verdict};
 use backstop_dialects::{
-    BadRequest, CallerError, Dialect, add_member, error_body, error_header, error_name, error_type,
-    read_error,
+    BadRequest, CallerError, Dialect, add_member, error_body, error_header, error_name, read_error,
 };
 use backstop_ledger::Unrecorded;
 use backstop_policy::{Cause, FinalError};
@@ -321,7 +320,7 @@ impl Told {
             },
             param: theirs.param.map(scrub),
             verbatim: (kept.dialect == caller)
-                .then(|| verbatim(kept, caller, own.status))
+                .then(|| verbatim(kept, caller))
                 .flatten(),
             ..own
         }
@@ -401,7 +400,7 @@ impl Told {
 }
 
 /// A provider's own body, scrubbed, where it is an error in the caller's dialect.
-fn verbatim(kept: &Kept<'_>, caller: Dialect, status: u16) -> Option<Vec<u8>> {
+fn verbatim(kept: &Kept<'_>, caller: Dialect) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(kept.body).ok()?;
     let value: Value = serde_json::from_str(text).ok()?;
     let told = value
@@ -425,39 +424,7 @@ fn verbatim(kept: &Kept<'_>, caller: Dialect, status: u16) -> Option<Vec<u8>> {
     if !shaped {
         return None;
     }
-    let body = kept.scrubber.scrub(text).into_bytes();
-    match caller {
-        Dialect::OpenAiChat | Dialect::OpenAiResponses => completed(body, caller, status),
-        _ => Some(body),
-    }
-}
-
-/// An error of the many servers that speak OpenAI's dialect, with the members that its clients read
-/// and some servers leave out.
-fn completed(body: Vec<u8>, dialect: Dialect, status: u16) -> Option<Vec<u8>> {
-    #[derive(serde::Deserialize)]
-    struct Body<'a> {
-        #[serde(borrow)]
-        error: &'a RawValue,
-    }
-    let told = serde_json::from_slice::<Body<'_>>(&body).ok()?.error.get();
-    let members: serde_json::Map<String, Value> = serde_json::from_str(told).ok()?;
-    let kind = format!("\"{}\"", error_type(dialect, status));
-    let mut whole = told.as_bytes().to_vec();
-    for (name, usual) in [("type", kind.as_str()), ("param", "null"), ("code", "null")] {
-        let missing = match members.get(name) {
-            // An error always has one.
-            Some(value) => name == "type" && value.is_null(),
-            None => true,
-        };
-        if missing {
-            whole = add_member(&whole, name, usual.as_bytes())?;
-        }
-    }
-    if whole == told.as_bytes() {
-        return Some(body);
-    }
-    add_member(&body, "error", &whole)
+    Some(kept.scrubber.scrub(text).into_bytes())
 }
 
 /// The body with our request id, and with `extra_fields` where there are some.

@@ -12,10 +12,15 @@ pub fn error_message(surface: Surface, status: u16, body: &Value) -> Result<Stri
     let error = &body["error"];
     let message = match surface {
         Surface::OpenAiChat | Surface::OpenAiResponses => {
-            for member in ["message", "type", "param", "code"] {
-                must(error.get(member).is_some(), body, member)?;
+            // A compatible server's own error is told as it sent it, and not all of them send every
+            // member; what is there has its type.
+            for member in ["type", "param"] {
+                must(
+                    error[member].is_string() || error[member].is_null(),
+                    body,
+                    member,
+                )?;
             }
-            must(error["type"].is_string(), body, "type")?;
             must(!error["code"].is_object(), body, "code")?;
             &error["message"]
         }
