@@ -143,7 +143,25 @@ def unreadable(url, model):
     raises(anthropic.NotFoundError, lambda: client(url).messages.create(**ask("nobody/knows")))
 
 
+def count(url, model, other):
+    for name in [model, other]:
+        counted = client(url).messages.count_tokens(
+            model=name, messages=ASK, system="Be brief.", tools=TOOLS
+        )
+        assert counted.input_tokens > 0, counted
+    told = client(url).models.retrieve(model)
+    assert told.id == model and told.type == "model", told
+
+
+def count_refused(url, model):
+    raises(anthropic.BadRequestError, lambda: client(url).messages.count_tokens(
+        model=model, messages=ASK
+    ))
+
+
 play({
+    "count": count,
+    "count_refused": count_refused,
     "text": text,
     "stream": stream,
     "stream_events": stream_events,

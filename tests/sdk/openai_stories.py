@@ -254,7 +254,54 @@ def response_breaks(url, model, said):
     assert error.message, error
 
 
+def embeddings(url, model, provider):
+    texts = ["Bern", "Zürich"]
+    asked = client(url).embeddings
+    # Without a word about it, this client asks for bytes and unpacks them.
+    raw = asked.with_raw_response.create(model=model, input=texts)
+    assert raw.headers["x-backstop-provider"] == provider, raw.headers
+    packed = raw.parse()
+    plain = asked.create(model=model, input=texts, encoding_format="float")
+    assert [entry.index for entry in packed.data] == [0, 1], packed
+    for one, other in zip(packed.data, plain.data, strict=True):
+        assert one.embedding == other.embedding and len(one.embedding) == 8, (one, other)
+    assert packed.data[0].embedding != packed.data[1].embedding, packed
+    assert packed.usage.prompt_tokens == packed.usage.total_tokens > 0, packed
+    short = asked.create(model=model, input="Bern", dimensions=3)
+    assert len(short.data[0].embedding) == 3, short
+    assert short.data[0].embedding == packed.data[0].embedding[:3], short
+    type(packed).model_validate(packed.model_dump(), strict=True)
+
+
+def embeddings_azure(url, model):
+    asked = openai.AzureOpenAI(
+        azure_endpoint=url, api_key="callers-own", api_version="2024-10-21"
+    )
+    answer = asked.embeddings.create(model=model, input="Bern")
+    assert len(answer.data[0].embedding) == 8, answer
+    assert answer.model_extra["extra_fields"]["model_requested"] == model, answer
+
+
+def embeddings_refused(url, model):
+    error = raises(
+        openai.BadRequestError,
+        lambda: client(url).embeddings.create(model=model, input="Bern"),
+    )
+    assert error.code == "contract_not_served" and "embeddings" in error.message, error
+
+
+def model_retrieved(url, name):
+    model = client(url).models.retrieve(name)
+    assert model.id == name and model.object == "model", model
+    error = raises(openai.NotFoundError, lambda: client(url).models.retrieve("nobody/m"))
+    assert error.code == "model_not_found", error
+
+
 play({
+    "embeddings": embeddings,
+    "embeddings_azure": embeddings_azure,
+    "embeddings_refused": embeddings_refused,
+    "model_retrieved": model_retrieved,
     "text": text,
     "stream": stream,
     "stream_without_usage": stream_without_usage,

@@ -9,6 +9,7 @@ use crate::asked::{Asked, Dialect};
 use crate::completion::{Completion, Said, sample};
 use crate::encode::Encoder;
 use crate::fault::Fault;
+use crate::healthy;
 use crate::script::{Coding, Content, End, Fill, Item, Media, Reply, Status, Step};
 
 /// The status of an attempt that found no step. No provider uses it.
@@ -38,7 +39,7 @@ pub(crate) struct Request<'a> {
     pub(crate) method: &'a str,
     pub(crate) path: &'a str,
     pub(crate) asked: &'a Asked,
-    pub(crate) body_bytes: usize,
+    pub(crate) body: &'a [u8],
     pub(crate) seq: u64,
     pub(crate) fill: Fill<'a>,
 }
@@ -53,7 +54,7 @@ impl<'a> Request<'a> {
             dialect: self.dialect(),
             asked: self.asked,
             seq: self.seq,
-            prompt_bytes: self.body_bytes,
+            prompt_bytes: self.body.len(),
             said,
         }
     }
@@ -174,6 +175,11 @@ impl<'a> Request<'a> {
                 200,
                 &json!({"object": "list", "data": models}),
             ));
+        }
+        if self.method == "POST"
+            && let Some(body) = healthy::answer(path, self.body, self.fill.model)
+        {
+            return self.identified(Answer::json(200, &body));
         }
         let known = [
             "/chat/completions",

@@ -38,6 +38,7 @@ mod answer;
 mod asked;
 mod completion;
 mod encode;
+mod healthy;
 mod playbook;
 
 // Serving it.

@@ -92,7 +92,7 @@ pub(crate) fn request(arrived: &Arrived) -> Request<'_> {
         method: attempt.method(),
         path: attempt.path(),
         asked: &arrived.asked,
-        body_bytes: attempt.body().len(),
+        body: attempt.body(),
         seq: attempt.seq(),
         fill: Fill {
             n: 0,

@@ -389,5 +389,56 @@ async fn what_one_callers_token_met_is_nothing_to_another() {
         let answer = call(&gateway, token, &ask("openai/gpt-4o")).send().await;
         assert_eq!(answer.status, status, "{}", answer.text());
         assert!(!answer.text().contains(token));
+
+#[tokio::test]
+async fn vectors_and_counts_are_not_charged_for_an_answer() {
+    let (openai, anthropic) = (
+        provider(Script::healthy()).await,
+        provider(Script::healthy()).await,
+    );
+    let sims = [("openai", &openai), ("anthropic", &anthropic)];
+    // An answer of any length is beyond this budget, a prompt is not.
+    let prices = "usd_per_day = 0.001\n\
+        [prices.\"openai/m\"]\ninput = 0.01\noutput = 100000.0\n\
+        [prices.\"anthropic/claude\"]\ninput = 100000.0\noutput = 100000.0\n";
+    let gateway = TestGateway::start(&with_team(prices), &sims).await;
+    let vectors = json!({"model": "openai/m", "input": "hi"});
+    let count = json!({"model": "anthropic/claude",
+        "messages": [{"role": "user", "content": "hi"}]});
+    for (path, body) in [
+        ("/v1/embeddings", &vectors),
+        ("/v1/messages/count_tokens", &count),
+    ] {
+        for _ in 0..3 {
+            let call = gateway.post(path, body.to_string());
+            let answer = call.header("x-api-key", KEY).send().await;
+            assert_eq!(answer.status, 200, "{}", answer.text());
+        }
+    }
+    // One request may overdraw it.
+    let answer = call(&gateway, KEY, &ask("openai/m")).send().await;
+    assert_eq!(answer.status, 200);
+    let answer = call(&gateway, KEY, &ask("openai/m")).send().await;
+    assert_eq!(answer.code(), "caller_budget_exceeded");
+}
+
+#[tokio::test]
+async fn a_model_beyond_the_border_is_not_told_of() {
+    let (openai, anthropic) = (untouched().await, untouched().await);
+    let sims = [("openai", &openai), ("anthropic", &anthropic)];
+    let gateway =
+        TestGateway::start(&with_team("routes = [\"chat\"]\ndirect = false"), &sims).await;
+    for (model, key, status) in [
+        ("chat", KEY, 200),
+        ("secret", KEY, 403),
+        ("openai/gpt-4o", KEY, 403),
+        ("secret", OTHER, 200),
+        ("chat", "nobody", 401),
+    ] {
+        for path in ["/v1/models/", "/genai/v1beta/models/"] {
+            let call = gateway.call("GET", &format!("{path}{model}"));
+            let answer = call.header("x-goog-api-key", key).send().await;
+            assert_eq!(answer.status, status, "{model}: {}", answer.text());
+        }
     }
 }

@@ -336,3 +336,35 @@ async fn errors_are_told_in_the_caller_s_dialect() {
     let answer = gateway.get(EMBEDDINGS).await;
     assert_eq!((answer.status, answer.header("allow")), (405, "POST"));
 }
+
+#[tokio::test]
+async fn azure_s_clients_name_their_model_in_the_path() {
+    for name in ["openai", "gemini", "cohere"] {
+        let (sim, gateway) = start(name, Script::healthy()).await;
+        let path = format!("/openai/deployments/{name}%2Fm/embeddings?api-version=2024-10-21");
+        // The path outranks the body, which need not name one.
+        for model in [json!("another"), Value::Null] {
+            let mut body = json!({"input": "a"});
+            if !model.is_null() {
+                body["model"] = model;
+            }
+            let call = gateway.post(&path, body.to_string());
+            let answer = call.header("api-key", "callers-own").send().await;
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            assert_eq!(answer.header("x-backstop-provider"), name);
+            assert_eq!(answer.json()["extra_fields"]["model_served"], "m");
+        }
+        assert_eq!(sim.attempt(1).header("api-key"), None);
+    }
+    let (sim, gateway) = start("openai", Script::healthy()).await;
+    let path = "/openai/deployments/openai/gpt-4o/chat/completions?api-version=2024-10-21";
+    let body = json!({"messages": [{"role": "user", "content": "hi"}], "stream": true});
+    let answer = send(&gateway, path, &body).await;
+    assert!(answer.events().last().is_some_and(|last| last.is_end()));
+    assert_eq!(sim.attempt(1).json()["model"], "gpt-4o");
+    let answer = send(&gateway, path, &json!([])).await;
+    assert_eq!(
+        (answer.status, answer.code()),
+        (400, "not_an_object".into())
+    );
+}

@@ -474,3 +474,35 @@ async fn sdk_responses_that_fail() {
         assert_eq!((sim.attempt_count(), gateway.journeys()), (1, 1));
     }
 }
+
+#[tokio::test]
+async fn sdk_vectors_and_counts() {
+    if !ready() {
+        return;
+    }
+    let healthy = Script::healthy();
+    let names = ["openai", "gemini", "cohere", "anthropic"];
+    let mut sims = Vec::new();
+    for _ in names {
+        sims.push(provider(healthy.clone()).await);
+    }
+    let config: String = names.into_iter().map(one).collect();
+    let config = config + "[routes]\nvectors = \"cohere/embed-v4.0\"\n";
+    let sims: Vec<(&str, &Sim)> = names.into_iter().zip(&sims).collect();
+    let gateway = TestGateway::start(&config, &sims).await;
+    let mut book = Book::new("openai");
+    for name in ["openai", "gemini", "cohere"] {
+        book.tell(&gateway, "embeddings", &[&format!("{name}/m"), name]);
+    }
+    for model in ["vectors", "gemini/m"] {
+        book.tell(&gateway, "embeddings_azure", &[model]);
+    }
+    book.tell(&gateway, "embeddings_refused", &["anthropic/claude"]);
+    book.tell(&gateway, "model_retrieved", &["vectors"]);
+    book.tell(&gateway, "model_retrieved", &["openai/gpt-4o"]);
+    book.play().await;
+    let mut book = Book::new("anthropic");
+    book.tell(&gateway, "count", &["anthropic/claude", "gemini/m"]);
+    book.tell(&gateway, "count_refused", &["openai/gpt-4o"]);
+    book.play().await;
+}

@@ -127,11 +127,9 @@ pub(super) fn write_request(
     }
     let mut dimensions = request.dimensions;
     // Only the fourth version knows lengths other than its own.
-    if host == Host::Bedrock && dimensions.is_some() && request.model.contains("embed-english-v3")
-        || host == Host::Bedrock
-            && dimensions.is_some()
-            && request.model.contains("embed-multilingual-v3")
-    {
+    let third = ["embed-english-v3", "embed-multilingual-v3"];
+    let fixed = third.iter().any(|name| request.model.contains(name));
+    if dimensions.is_some() && host == Host::Bedrock && fixed {
         losses.contract("dimensions")?;
         dimensions = None;
     }
@@ -141,7 +139,9 @@ pub(super) fn write_request(
             out.put("model", &request.model);
         }
         out.put("input_type", purpose);
-        out.put("embedding_types", &["float"]);
+        if !own.iter().any(|extra| extra.path == "embedding_types") {
+            out.put("embedding_types", &["float"]);
+        }
         out.put("texts", &texts);
         out.put_some("output_dimension", dimensions);
         let truncate = request.truncate.map(|truncate| match truncate {
