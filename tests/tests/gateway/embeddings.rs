@@ -368,3 +368,29 @@ async fn azure_s_clients_name_their_model_in_the_path() {
         (400, "not_an_object".into())
     );
 }
+
+#[tokio::test]
+async fn azure_is_asked_by_deployment() {
+    for (settings, path) in [
+        (
+            "api_version = \"2024-10-21\"",
+            "/openai/deployments/m/embeddings",
+        ),
+        ("", "/openai/v1/embeddings"),
+    ] {
+        let sim = provider(Script::healthy()).await;
+        let config = format!("{}\n{settings}", one("azure"));
+        let gateway = TestGateway::start(&config, &[("azure", &sim)]).await;
+        let answer = send(&gateway, EMBEDDINGS, &two("azure/m")).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(sim.attempt(1).path(), path);
+        let google = "/genai/v1beta/models/azure/m:embedContent";
+        let one = json!({"content": {"parts": [{"text": "a"}]}});
+        let google = send(&gateway, google, &one).await.json();
+        let openai = answer.json();
+        assert_eq!(
+            google["embedding"]["values"],
+            openai["data"][0]["embedding"]
+        );
+    }
+}
