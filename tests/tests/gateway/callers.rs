@@ -389,6 +389,8 @@ async fn what_one_callers_token_met_is_nothing_to_another() {
         let answer = call(&gateway, token, &ask("openai/gpt-4o")).send().await;
         assert_eq!(answer.status, status, "{}", answer.text());
         assert!(!answer.text().contains(token));
+    }
+}
 
 #[tokio::test]
 async fn vectors_and_counts_are_not_charged_for_an_answer() {
