@@ -32,6 +32,9 @@ impl Fake {
             "OPENAI_KEY_3",
             "AZURE_KEY_1",
             "AZURE_KEY_2",
+            "AWS_KEY_ID",
+            "AWS_KEY_SECRET",
+            "AWS_KEY_TOKEN",
         ];
         let mut fake = Self::default();
         for name in names {

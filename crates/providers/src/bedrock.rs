@@ -100,11 +100,11 @@ fn method(call: &Call<'_>, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use backstop_units::{ModelName, ProviderId, RequestId};
+    use backstop_units::{KeyId, ModelName, ProviderId, RequestId, Secret};
     use bytes::Bytes;
 
     use super::*;
-    use crate::{Address, row};
+    use crate::{Address, AwsKey, Credential, row};
 
     #[test]
     fn model_and_stream_stand_in_the_path() {
@@ -129,6 +129,50 @@ mod tests {
                 ..Call::new(&model, Bytes::new(), &id)
             };
             assert_eq!(Bedrock.call_path(&bedrock, &call).as_deref(), Some(path));
+        }
+    }
+
+    #[test]
+    fn a_key_signs_or_goes_out_as_a_bearer() {
+        let id = ProviderId::new("bedrock");
+        let key = |name| KeyId::new(&id, name);
+        let signs = AwsKey {
+            access_key_id: Secret::new("canary-id"),
+            secret_access_key: Secret::new("canary-secret"),
+            session_token: None,
+        };
+        let keys = [
+            (key("signs"), Credential::from(signs)),
+            (key("plain"), Secret::new("canary-bearer").into()),
+        ];
+        let at = Address::parse("http://127.0.0.1:9").expect("an address");
+        let provider = Provider::at(id.clone(), row("bedrock").expect("a known row"), at)
+            .and_then(|bare| bare.with_settings(vec![(Setting::Region, "eu-west-1".to_owned())]))
+            .expect("a whole")
+            .with_keys(keys.into());
+        let to_sign = provider.to_sign(&key("signs")).expect("a key that signs");
+        assert_eq!((to_sign.service, to_sign.region), ("bedrock", "eu-west-1"));
+        assert!(provider.secret(&key("signs")).is_none());
+        assert!(provider.to_sign(&key("plain")).is_none());
+        let (model, request) = (ModelName::new("m"), RequestId::new("r"));
+        let call = Call::new(&model, Bytes::from_static(b"{}"), &request);
+        assert!(provider.build(&call).is_err(), "neither key nor signature");
+        for (key, signed_later, want) in [
+            (None, true, None),
+            (
+                provider.secret(&key("plain")),
+                false,
+                Some("Bearer canary-bearer"),
+            ),
+        ] {
+            let call = Call {
+                key,
+                signed_later,
+                ..call.clone()
+            };
+            let built = provider.build(&call).expect("a request");
+            let sent = built.headers().get("authorization");
+            assert_eq!(sent.map(|value| value.as_bytes()), want.map(str::as_bytes));
         }
     }
 

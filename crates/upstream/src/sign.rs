@@ -15,6 +15,7 @@ use backstop_providers::ToSign;
 use bytes::Bytes;
 use http::Request;
 use http::header::CONTENT_TYPE;
+use tracing::subscriber::{NoSubscriber, with_default};
 
 use crate::Error;
 
@@ -61,7 +62,9 @@ pub fn sign(
         SignableBody::Bytes(request.body()),
     )
     .map_err(|_| Error::Unsignable)?;
-    let signed = sign_v4(signable, &params.into()).map_err(|_| Error::Unsignable)?;
+    // The signer writes down what it signs, session token and all, for whoever listens at `trace`.
+    let signed = with_default(NoSubscriber::new(), || sign_v4(signable, &params.into()))
+        .map_err(|_| Error::Unsignable)?;
     let (instructions, _) = signed.into_parts();
     instructions.apply_to_request_http1x(request);
     // An access key's id and a session token are nobody else's business either.

@@ -3,6 +3,7 @@
 mod common;
 
 mod attempts;
+mod aws;
 mod azure;
 mod bad_input;
 mod bedrock;

@@ -40,6 +40,10 @@ const QUIRKS: &str = "
   dated `api_version` OpenAI's deployments, the model in the path; else the v1 surface, where Responses are spoken too. An
   address that ends in `/openai/v1` is the v1 surface whatever `api_version` says.
 - **vertex** serves Google's models and Anthropic's, each in its own dialect: the name says which.
+- **bedrock** is asked by one encoded segment of the path: an id, an inference profile or an ARN. A key in the form `aws`
+  never leaves the gateway; each attempt is signed right before it is sent, as of the wall clock. AWS refuses a signature
+  whose clock is wrong by more than five minutes. A profile must hold a key: SSO, roles, programs and the machine's own
+  credentials are refused when the configuration is read.
 - A translated request says `max_completion_tokens`, as OpenAI's newest models want, or `max_tokens`, which most servers
   know alone; a request in the provider's own dialect is not touched.
 ";

@@ -110,6 +110,43 @@ fn azures_variables_alone_make_a_provider_once_an_endpoint_is_named() {
 }
 
 #[test]
+fn bedrocks_keys_and_region_are_found_where_aws_keeps_them() {
+    let credentials = "[dev]\naws_access_key_id = canary-1\naws_secret_access_key = canary-2\n";
+    let config = "[profile dev]\nregion = eu-west-1\n";
+    let profile = Fake::full()
+        .with("HOME", "/home/me")
+        .with("AWS_PROFILE", "dev")
+        .with_file("/home/me/.aws/credentials", credentials)
+        .with_file("/home/me/.aws/config", config);
+    let signing = Fake::full()
+        .with("AWS_ACCESS_KEY_ID", "canary-1")
+        .with("AWS_SECRET_ACCESS_KEY", "canary-2")
+        .with("AWS_DEFAULT_REGION", "us-west-2");
+    let both = Fake::full()
+        .with("AWS_BEARER_TOKEN_BEDROCK", "canary-3")
+        .with("AWS_ACCESS_KEY_ID", "canary-1")
+        .with("AWS_REGION", "ap-south-1");
+    let path = std::path::Path::new("backstop.toml");
+    for (sources, region, signs) in [
+        (&profile, "eu-west-1", true),
+        (&signing, "us-west-2", true),
+        (&both, "ap-south-1", false),
+    ] {
+        let snapshot = crate::read(path, "[providers.bedrock]", sources, 1).unwrap();
+        let bedrock = &snapshot.providers["bedrock"];
+        let host = format!("bedrock-runtime.{region}.amazonaws.com");
+        assert_eq!(bedrock.address().host(), host);
+        let (id, key) = bedrock.keys().next().unwrap();
+        assert_eq!(bedrock.to_sign(id).is_some(), signs, "{region}");
+        assert_eq!(key.secrets().count(), if signs { 2 } else { 1 });
+    }
+    // Keys of AWS' are there for many things: only Bedrock's own starts one without a file.
+    let started = |sources| from_environment(sources, 1).unwrap();
+    assert!(!started(&signing).providers.contains_key("bedrock"));
+    assert!(started(&both).providers.contains_key("bedrock"));
+}
+
+#[test]
 fn a_key_serves_the_models_it_has_names_for_and_those_it_lists() {
     for (models, served) in [
         ("", [true, false, false]),
